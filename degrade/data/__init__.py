@@ -1,0 +1,1 @@
+"""Bytes and files: readers, writers, manifests, staging. Knows no operator."""

@@ -1,0 +1,66 @@
+"""What a build did, enough to do it again: one JSON-lines file for each shard.
+
+The first line is the header: versions, settings, source, fingerprint. Every further line is one image (or one row without an image of its
+own), in the order of the shard:
+
+- ``row``: the row's place in the source, from 0; ``index``: its name;
+- ``status``: ``ok``; ``reference`` (shares the image of row ``payload``); ``empty``; ``skipped`` or ``kept`` with a ``reason``;
+- for ``ok`` also ``key`` (the image key that decides draws), ``part`` (which image of a list, else absent), ``source_sha256`` and ``sha256``
+  (of the encoded image before and after), ``size`` ([width, height]) and ``record`` (operator, intensity, params; null for a clean image).
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from degrade.data.errors import SourceError
+
+FORMAT = "degrade-manifest-1"
+SUFFIX = ".manifest.jsonl"
+STANDARD = ("ok", "reference", "empty")
+"""The statuses of rows that could be used."""
+
+Line = dict[str, Any]
+
+
+def dump(line: Line) -> bytes:
+    """One line."""
+    return json.dumps(line, ensure_ascii=False, separators=(",", ":")).encode("utf-8") + b"\n"
+
+
+def fingerprint(facts: Line) -> str:
+    """A hash of all that moves bytes."""
+    return hashlib.sha256(json.dumps(facts, sort_keys=True).encode("utf-8")).hexdigest()
+
+
+def header(path: Path) -> Line:
+    """The first line of a manifest.
+
+    Raises:
+        SourceError: if the file is no manifest.
+    """
+    with path.open("rb") as file:
+        first = file.readline()
+    try:
+        line = json.loads(first)
+    except ValueError as error:
+        raise SourceError(f"{path} is no manifest of a build: its first line is not JSON") from error
+    if not isinstance(line, dict) or line.get("format") != FORMAT:
+        raise SourceError(f"{path} is no manifest of a build: its first line does not say {FORMAT}")
+    return line
+
+
+def lines(path: Path) -> Iterator[Line]:
+    """The lines behind the header."""
+    header(path)
+    with path.open("rb") as file:
+        file.readline()
+        for number, raw in enumerate(file, start=2):
+            try:
+                yield json.loads(raw)
+            except ValueError as error:
+                raise SourceError(f"{path}, line {number}: not JSON") from error

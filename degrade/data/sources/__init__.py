@@ -1,0 +1,1 @@
+"""Where rows come from; each reader brings them as :class:`degrade.data.rows.Source` says."""

@@ -1,0 +1,1 @@
+"""Pixel machinery that knows neither operators nor intensity."""

@@ -1,0 +1,179 @@
+"""Linear filters with a kernel per image, and the border mirrored without repeating the edge pixel.
+
+Weights of the published pixels are multiples of 1/65536 that sum to 1.  Levels are integers, so all sums are exact in float64 (40 of
+53 bits after two passes), whatever their order: batching, threads and devices cannot change a pixel.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Tensor
+
+from degrade.kernels import native
+
+Weights = npt.NDArray[np.float64]
+_UNIT = 65536
+_SMALLEST_SIGMA = 1e-3  # pixels; its kernel is a single 1, as for sigma 0, and the formula stays finite
+
+
+def gaussian_weights(size: int, sigma: float) -> Weights:
+    """The (size,) kernel exp(-(j - (size-1)/2)^2 / (2 sigma^2)), normalised to sum 1; sigma 0 is no blur."""
+    distance = np.arange(size) - (size - 1) / 2
+    weights: Weights = np.exp(-(distance**2) / (2 * max(sigma, _SMALLEST_SIGMA) ** 2))
+    weights /= weights.sum()
+    return weights
+
+
+def stack_about_centre(kernels: Sequence[Weights]) -> Tensor:
+    """Odd 1-D kernels as rows of (B, K) float64, zero-padded to the longest about their centres."""
+    longest = max(len(k) for k in kernels)
+    return torch.from_numpy(np.stack([np.pad(k, (longest - len(k)) // 2) for k in kernels]))
+
+
+def gaussian_with_gradient(kernel: Tensor, sigma: Tensor) -> Tensor:
+    """``kernel`` (B, K), made by ``gaussian_weights``, with the gradient of its formula in ``sigma`` (B,).
+
+    The values stay those of the host, since exp is not equal on all devices.  Where the kernel is zero it has no gradient.
+    """
+    if not sigma.requires_grad:
+        return kernel
+    distance = torch.arange(kernel.shape[1], dtype=kernel.dtype, device=kernel.device) - (kernel.shape[1] - 1) / 2
+    spread = sigma.to(kernel.dtype).clamp(min=_SMALLEST_SIGMA)[:, None]
+    weights = torch.exp(-(distance**2) / (2 * spread**2)) * (kernel > 0)
+    weights = weights / weights.sum(1, keepdim=True)
+    return kernel + (weights - weights.detach())
+
+
+def fixed_point(kernel: Tensor) -> Tensor:
+    """``kernel`` (B, K), K odd, rounded to multiples of 1/65536 that sum to 1; the centre takes the remainder."""
+    rounded = (kernel * _UNIT).round()
+    centre = torch.arange(kernel.shape[1], device=kernel.device) == kernel.shape[1] // 2
+    return (rounded + (_UNIT - rounded.sum(1, keepdim=True)) * centre) / _UNIT
+
+
+def mirrored(length: int, before: int, after: int, device: torch.device) -> Tensor:
+    """Indices into a line of ``length`` pixels that continue it by ``before`` and ``after`` mirrored pixels."""
+    if length == 1:
+        return torch.zeros(before + 1 + after, dtype=torch.long, device=device)
+    period = 2 * (length - 1)
+    folded = torch.arange(-before, length + after, device=device).abs() % period
+    return torch.minimum(folded, period - folded)
+
+
+def correlate_lines(lines: Tensor, kernels: Tensor) -> Tensor:
+    """Correlate (B, N, W) lines with a (B, K) kernel per image, K odd; same shape.
+
+    A banded matrix product: each tile of outputs is its input window times a small Toeplitz matrix.  On two cores this beats
+    a depthwise convolution and the Fourier transform for wide kernels.
+    """
+    width, size = lines.shape[-1], kernels.shape[1]
+    tile = min(width, max(64, size))
+    tiles = -(-width // tile)
+    window = tile + size - 1
+    overhang = tiles * tile - width
+    index = mirrored(width, size // 2, size // 2 + overhang, lines.device)
+    windows = lines.index_select(-1, index).unfold(-1, window, tile)  # (B, N, tiles, window)
+    offset = torch.arange(window, device=lines.device)[:, None] - torch.arange(tile, device=lines.device)
+    inside = (offset >= 0) & (offset < size)
+    band = kernels[:, offset.clamp(0, size - 1)] * inside  # (B, window, tile)
+    result = windows.flatten(1, 2) @ band
+    return result.reshape(len(lines), lines.shape[1], tiles * tile)[..., :width]
+
+
+def gaussian_blur(images: Tensor, kernel: Tensor) -> Tensor:
+    """Separable correlation of (B, C, H, W) levels with (B, K) float64 weights; not rounded.
+
+    Bytes are blurred with fixed-point weights and come back as exact float64; floats keep their dtype and gradients.
+    """
+    if images.dtype == torch.uint8:
+        images, kernel = images.double(), fixed_point(kernel)
+    else:
+        kernel = kernel.to(images.dtype)
+    horizontal = correlate_lines(images.flatten(1, 2), kernel).reshape(images.shape)
+    turned = horizontal.transpose(-1, -2)
+    return correlate_lines(turned.flatten(1, 2), kernel).reshape(turned.shape).transpose(-1, -2)
+
+
+def to_fixed_point(kernel: Weights) -> npt.NDArray[np.int32]:
+    """A kernel of weights >= 0 that sum to 1, in units of 1/65536; the largest weight takes the remainder."""
+    rounded = np.rint(kernel * _UNIT).astype(np.int32)
+    rounded[np.unravel_index(rounded.argmax(), rounded.shape)] += _UNIT - rounded.sum()
+    return rounded
+
+
+def mirror_around(images: Tensor, before: int, after: int) -> Tensor:
+    """(B, C, H, W) images continued on all sides by mirrored pixels: ``before`` above and left, ``after`` below and right."""
+    rows = mirrored(images.shape[-2], before, after, images.device)
+    columns = mirrored(images.shape[-1], before, after, images.device)
+    return images.index_select(-2, rows).index_select(-1, columns)
+
+
+def _correlate(images: Tensor, kernels: Tensor) -> Tensor:
+    """(B, C, H, W) floating images with (B, K, K) kernels of their dtype, anchor K // 2."""
+    batch, channels = images.shape[:2]
+    size = kernels.shape[-1]
+    padded = mirror_around(images, size // 2, size - 1 - size // 2).flatten(0, 1)[None]
+    weights = kernels.repeat_interleave(channels, dim=0)[:, None]
+    return torch.nn.functional.conv2d(padded, weights, groups=batch * channels).reshape(images.shape)
+
+
+def correlate_reference(images: Tensor, kernels: Tensor) -> Tensor:
+    if not len(images):
+        return torch.empty_like(images)
+    return _correlate(images.double(), kernels.double() / _UNIT).round().to(torch.uint8)
+
+
+_correlate_bytes = torch.library.custom_op(
+    "degrade::correlate", correlate_reference, mutates_args=(), schema="(Tensor images, Tensor kernels) -> Tensor"
+)
+
+
+@_correlate_bytes.register_kernel("cpu")
+def _correlate_cpu(images: Tensor, kernels: Tensor) -> Tensor:
+    """Adds up the taps that are not zero, a line at a time: a rotated line has about 3 K of K x K."""
+    channels, height, width = images.shape[1:]
+    size = kernels.shape[-1]
+    padded = mirror_around(images, size // 2, size - 1 - size // 2).contiguous()
+    kernels = kernels.contiguous()
+    out = torch.empty(images.shape, dtype=torch.uint8)
+    body = native.function("degrade_correlate", *[native.POINTER] * 4, *[native.INT] * 3)
+
+    def plane(n: int) -> None:
+        b, c = divmod(n, channels)
+        sums = torch.empty(width, dtype=torch.int32)
+        body(padded[b, c].data_ptr(), kernels[b].data_ptr(), out[b, c].data_ptr(), sums.data_ptr(), height, width, size)
+
+    native.parallel(len(images) * channels, plane)
+    return out
+
+
+@_correlate_bytes.register_fake
+def _(images: Tensor, kernels: Tensor) -> Tensor:
+    return torch.empty(images.shape, dtype=images.dtype, device=images.device)
+
+
+def correlate(images: Tensor, kernels: Tensor) -> Tensor:
+    """Correlate (B, C, H, W) levels with (B, K, K) int32 weights >= 0 in units of 1/65536 that sum to 1; anchor K // 2.
+
+    Bytes come back rounded to nearest, ties to even; floats keep their dtype and gradients and are not rounded.
+    """
+    if images.dtype == torch.uint8:
+        result: Tensor = _correlate_bytes(images, kernels)
+        return result
+    if not len(images):
+        return images.clone()
+    return _correlate(images, kernels.to(images.dtype) / _UNIT)
+
+
+def stack_about_anchor(kernels: Sequence[npt.NDArray[np.int32]]) -> Tensor:
+    """Square kernels as (B, K, K), zero-padded to the largest about their anchors size // 2."""
+    largest = max(len(k) for k in kernels)
+    result = np.zeros((len(kernels), largest, largest), np.int32)
+    for padded, kernel in zip(result, kernels, strict=True):
+        start = largest // 2 - len(kernel) // 2
+        padded[start : start + len(kernel), start : start + len(kernel)] = kernel
+    return torch.from_numpy(result)

@@ -1,0 +1,218 @@
+"""Mean-shift filtering on a two-level pyramid, equal to OpenCV 4's ``pyrMeanShiftFiltering`` with ``maxLevel=1``.
+
+Every pixel of the half-resolution image climbs to the mean of its neighbourhood in position and colour (D. Comaniciu and
+P. Meer, "Mean shift: a robust approach toward feature space analysis", 2002).  The result is brought up to full resolution;
+where it has edges, the pixels of the full-resolution image climb anew.
+
+The climbing is the custom operator ``degrade::mean_shift_climb``: :func:`mean_shift_climb_reference` in plain torch, with a
+body in C on the CPU.  Pyramid, edges and the choice between the levels are plain torch.
+"""
+
+from __future__ import annotations
+
+import itertools
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from degrade.kernels import native, quantize
+
+MAX_RADIUS = 40
+_STEPS = 5
+_MIN_EDGE = 16  # squared colour difference below which OpenCV sees no edge
+_ROWS = 8  # that one call of the C body filters
+
+
+def mean_shift(images: Tensor, radius: Tensor, rounded: bool = True, max_radius: int = MAX_RADIUS) -> Tensor:
+    """Mean-shift filter with the same radius in pixels and in colour levels.
+
+    Args:
+        images: (B, 3, H, W) levels 0..255, uint8, float32 or float64; any order of the channels.
+        radius: (B,) int32 on the device of the images, 0..``max_radius``.
+        rounded: keep colours in 8 bits between the steps, as OpenCV does; floating images must then hold whole levels.  Else
+            colours are not rounded: smooth in the images wherever the choice of averaged pixels does not jump.  Positions
+            are whole pixels in both.  uint8 images are always rounded.
+        max_radius: a bound of ``radius`` known on the host, at most 40.  It changes no pixel; a tight one spares the bodies
+            without a host copy of ``radius`` work.
+
+    Returns:
+        Images of the same shape and dtype.  The gradient takes the pixels that each result averages as fixed, and passes
+        the roundings straight through.
+
+    Raises:
+        TypeError, ValueError: for images or radii of another dtype, shape or range (values of ``radius`` are checked on the CPU only).
+    """
+    _check(images, radius, max_radius)
+    levels = images if images.is_floating_point() else images.to(torch.float32)
+    rounded = rounded or not images.is_floating_point()
+    half = _pyramid_down(levels, rounded)
+    everywhere = torch.ones_like(half[:, 0], dtype=torch.bool)
+    coarse = mean_shift_climb(half, everywhere, radius, 1, rounded, max_radius)
+    edges = _edges(coarse, radius, levels.shape[-2:])
+    fine = mean_shift_climb(levels, edges, radius, 0, rounded, max_radius)
+    result = torch.where(edges[:, None], fine, _pyramid_up(coarse, levels.shape[-2:], rounded))
+    return result.to(images.dtype)
+
+
+def _check(images: Tensor, radius: Tensor, max_radius: int) -> None:
+    if images.dtype not in (torch.uint8, torch.float32, torch.float64):
+        raise TypeError(f"mean_shift: images must be uint8, float32 or float64, got {images.dtype}")
+    if images.dim() != 4 or images.shape[1] != 3:
+        raise ValueError(f"mean_shift: images must be (B, 3, H, W), got {tuple(images.shape)}")
+    if radius.dtype != torch.int32 or radius.shape != images.shape[:1]:
+        raise ValueError(
+            f"mean_shift: radius must be int32 of shape ({images.shape[0]},), got {radius.dtype} of shape {tuple(radius.shape)}"
+        )
+    if not 0 <= max_radius <= MAX_RADIUS:
+        raise ValueError(f"mean_shift: max_radius must lie in 0..{MAX_RADIUS}, got {max_radius}")
+
+
+# -- the pyramid ----------------------------------------------------------------------------------------------------------
+
+
+def _store(values: Tensor, rounded: bool) -> Tensor:
+    """Round half up, as the pyramid's integer arithmetic does."""
+    return quantize.straight_through(values, (values.detach() + 0.5).floor()) if rounded else values
+
+
+def _halve(images: Tensor) -> Tensor:
+    """Every second column, from the first, of the sums with weights 1 4 6 4 1; mirrored without repeating the edge pixel."""
+    size = images.shape[-1]
+    half = (size + 1) // 2
+    period = max(2 * (size - 1), 1)
+    index = torch.arange(-2, 2 * half + 1, device=images.device) % period
+    padded = images.index_select(-1, torch.minimum(index, period - index).clamp(max=size - 1))
+    a, b, c, d, e = (padded[..., k : k + 2 * half - 1 : 2] for k in range(5))
+    return a + e + 4 * (b + d) + 6 * c
+
+
+def _double(images: Tensor, size: int) -> Tensor:
+    """``size`` columns: zeros interleaved, then the sums with weights 1 4 6 4 1; mirrored at the start, repeated at the end."""
+    half = images.shape[-1]
+    index = torch.arange(-1, half + 1, device=images.device).abs().clamp(max=half - 1)
+    padded = images.index_select(-1, index)
+    before, here, after = (padded[..., k : k + half] for k in range(3))
+    return torch.stack((before + 6 * here + after, 4 * (here + after)), dim=-1).flatten(-2)[..., :size]
+
+
+def _pyramid_down(images: Tensor, rounded: bool) -> Tensor:
+    return _store(_halve(_halve(images).mT).mT / 256, rounded)
+
+
+def _pyramid_up(images: Tensor, size: torch.Size, rounded: bool) -> Tensor:
+    return _store(_double(_double(images, size[1]).mT, size[0]).mT / 64, rounded)
+
+
+def _edges(coarse: Tensor, radius: Tensor, size: torch.Size) -> Tensor:
+    """(B, *size) bool: which full-resolution pixels lie at an edge of the filtered half-resolution images ``coarse``."""
+    height, width = coarse.shape[-2:]
+    coarse = coarse.detach()
+    least = radius.square().clamp(min=_MIN_EDGE)[:, None, None]
+    inner = coarse[:, :, 1:-1, 1:-1]
+    found = torch.zeros_like(inner[:, 0], dtype=torch.bool)
+    for dy, dx in itertools.product(range(3), range(3)):
+        neighbours = coarse[:, :, dy : max(height - 2, 0) + dy, dx : max(width - 2, 0) + dx]
+        found = found | ((inner - neighbours).square().sum(1) >= least)
+    edges = coarse.new_zeros(coarse.shape[0], 1, *size)
+    # OpenCV puts pixel (a, b) at (2 a + 1, 2 b - 1).
+    edges[:, 0, 3 : max(2 * height - 2, 3) : 2, 1 : max(2 * width - 4, 1) : 2] = found
+    return torch.nn.functional.max_pool2d(edges, 3, stride=1, padding=1)[:, 0] > 0
+
+
+# -- the climb ------------------------------------------------------------------------------------------------------------
+
+
+class _Climb(NamedTuple):
+    """Where the climbs of all N pixels of (B, 3, N) images ended, and the window that the final colour averages."""
+
+    colour: Tensor  # (B, 3, N)
+    row: Tensor  # (B, N) int64: centre of the window
+    column: Tensor  # (B, N) int64
+    centre: Tensor  # (B, 3, N): the colour that its members are near to
+    count: Tensor  # (B, N): of members
+
+
+def _window(radius: Tensor, level: int) -> tuple[Tensor, Tensor]:
+    """Spatial radius and the square of the colour radius, (B, 1) float64."""
+    exact = radius.to(torch.float64)[:, None]
+    return (exact / 2**level).clamp(min=1), exact.square()
+
+
+def _reach(max_radius: int, level: int) -> int:
+    """The farthest that a window extends from its centre."""
+    return max(-(-max_radius // 2**level), 1)
+
+
+def _window_row(
+    images: Tensor, row: Tensor, column: Tensor, centre: Tensor, dy: int, spatial: Tensor, limit: Tensor, reach: int
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Row ``dy`` of every pixel's window, K = 2 ``reach`` + 1 columns: flat indices (B, N, K), colours (B, 3, N, K), members (B, N, K)."""
+    batch, channels, height, width = images.shape
+    y = row + dy
+    x = column[..., None] + torch.arange(-reach, reach + 1, device=images.device)
+    in_rows = (y >= (row - spatial).round().clamp(min=0)) & (y <= (row + spatial).round().clamp(max=height - 1))
+    first, last = (column - spatial).round().clamp(min=0)[..., None], (column + spatial).round().clamp(max=width - 1)[..., None]
+    inside = in_rows[..., None] & (x >= first) & (x <= last)
+    index = y.clamp(0, height - 1)[..., None] * width + x.clamp(0, width - 1)
+    flat = index.reshape(batch, 1, -1).expand(-1, channels, -1)
+    colours = images.flatten(2).gather(2, flat).unflatten(2, index.shape[1:])
+    members = inside & ((colours - centre[..., None]).square().sum(1) <= limit[..., None])
+    return index, colours, members
+
+
+def _climb(images: Tensor, radius: Tensor, level: int, rounded: bool, max_radius: int) -> _Climb:
+    """All climbs in float64; whole levels and positions keep every sum and square exact."""
+    batch, _, height, width = images.shape
+    images = images.to(torch.float64)
+    spatial, limit = _window(radius, level)
+    reach = _reach(max_radius, level)
+    position = torch.arange(height * width, device=images.device).expand(batch, -1)
+    row, column, colour = position // width, position % width, images.flatten(2)
+    last = _Climb(colour, row, column, colour, torch.ones_like(row))
+    moving = torch.ones_like(row, dtype=torch.bool)
+    for _ in range(_STEPS):
+        count, rows, columns = (torch.zeros_like(row, dtype=torch.float64) for _ in range(3))
+        colours = torch.zeros_like(colour)
+        for dy in range(-reach, reach + 1):
+            index, values, members = _window_row(images, row, column, colour, dy, spatial, limit, reach)
+            here = members.sum(2)
+            count = count + here
+            rows = rows + here * (row + dy)
+            columns = columns + (members * (index % width)).sum(2)
+            colours = colours + (members[:, None] * values).sum(3)
+        moving = moving & (count > 0)
+        scale = 1 / count.clamp(min=1)
+        new_row, new_column = (rows * scale).round().to(torch.int64), (columns * scale).round().to(torch.int64)
+        new_colour = colours * scale[:, None]
+        if rounded:
+            new_colour = new_colour.round()
+        step = _Climb(new_colour, row, column, colour, count.to(torch.int64))
+        last = _Climb(*(torch.where(moving[:, None] if a.dim() == 3 else moving, a, b) for a, b in zip(step, last, strict=True)))
+        distance = (new_row - row).abs() + (new_column - column).abs()
+        stopped = (distance == 0) | (distance + (new_colour - colour).square().sum(1) <= 1)
+        moving = moving & ~stopped
+        row, column = torch.where(moving, new_row, row), torch.where(moving, new_column, column)
+        colour = torch.where(moving[:, None], new_colour, colour)
+    return last
+
+
+@torch.library.custom_op("degrade::mean_shift_climb", mutates_args=())
+def mean_shift_climb_reference(
+    images: Tensor, wanted: Tensor, radius: Tensor, level: int, rounded: bool, max_radius: int
+) -> Tensor:
+    """Mean-shift filter one level of the pyramid.
+
+    Args:
+        images: (B, 3, H, W) floating levels 0..255, whole if ``rounded``.
+        wanted: (B, H, W) bool, the pixels to filter.
+        radius: (B,) int32 in 0..``max_radius``: colour radius in levels, and 2**``level`` times the spatial one (of at least 1).
+        level: 0 for the full resolution, 1 for half.
+        rounded: round colours to whole levels after each of the at most five steps.
+        max_radius: at most 40.
+
+    Returns:
+        As ``images``; 0 where a pixel is not wanted.
+    """
+    colour = _climb(images, radius, level, rounded, max_radius).colour.reshape(images.shape)
+    return torch.where(wanted[:, None], colour, 0).to(images.dtype)

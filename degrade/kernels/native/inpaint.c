@@ -1,0 +1,339 @@
+/* Telea's fast-marching inpainting as OpenCV 4 computes it (radius 3): the march over the mask, the fill, and its adjoint.
+ *
+ * Maps are padded by PAD on every side, so that no neighbour needs a bounds check.  Pixels of the frame (the first padding ring) are
+ * known for distances and gradients but do not enter the sums.
+ */
+#include <math.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { RADIUS = 3, PAD = RADIUS + 1, NEIGHBOURS = 28 };
+enum { UNKNOWN = 0, KNOWN = 1, FRAME = 2, RING = 3 };
+
+static const float FAR = 1e6f;
+static const int32_t NEVER = INT32_MAX;
+
+/* ---------------------------------------------------------------------------------------------------------------- queue */
+
+/* A binary heap by (distance, arrival).  Distances are not negative, so their bits sort like the numbers. */
+typedef struct {
+    uint64_t key;
+    int32_t pixel;
+} Entry;
+
+typedef struct {
+    Entry *entries;
+    size_t count;
+    uint32_t arrivals;
+} Queue;
+
+static void queue_push(Queue *queue, float distance, int32_t pixel)
+{
+    uint32_t bits;
+    memcpy(&bits, &distance, sizeof bits);
+    Entry entry = {((uint64_t)bits << 32) | queue->arrivals++, pixel};
+    size_t at = queue->count++;
+    while (at > 0 && queue->entries[(at - 1) / 2].key > entry.key) {
+        queue->entries[at] = queue->entries[(at - 1) / 2];
+        at = (at - 1) / 2;
+    }
+    queue->entries[at] = entry;
+}
+
+static int32_t queue_pop(Queue *queue)
+{
+    int32_t pixel = queue->entries[0].pixel;
+    Entry last = queue->entries[--queue->count];
+    size_t at = 0;
+    for (;;) {
+        size_t child = 2 * at + 1;
+        if (child >= queue->count)
+            break;
+        if (child + 1 < queue->count && queue->entries[child + 1].key < queue->entries[child].key)
+            child++;
+        if (queue->entries[child].key >= last.key)
+            break;
+        queue->entries[at] = queue->entries[child];
+        at = child;
+    }
+    if (queue->count > 0)
+        queue->entries[at] = last;
+    return pixel;
+}
+
+/* ---------------------------------------------------------------------------------------------------------------- march */
+
+/* The eikonal equation solved in the quadrant of one vertical and one horizontal neighbour, in double as in OpenCV. */
+static float quadrant(double a, int a_known, double b, int b_known)
+{
+    double difference = a - b, least = a < b ? a : b;
+    if (a_known && b_known)
+        return (float)(fabs(difference) < 1 ? (a + b + sqrt(2 - difference * difference)) * 0.5 : 1 + least);
+    return (float)(1 + (a_known ? a : b_known ? b : least));
+}
+
+static float arrival(const uint8_t *state, const float *distance, int32_t pixel, int32_t stride, uint8_t waiting)
+{
+    float least = INFINITY;
+    for (int vertical = -1; vertical <= 1; vertical += 2)
+        for (int horizontal = -1; horizontal <= 1; horizontal += 2) {
+            int32_t a = pixel + vertical * stride, b = pixel + horizontal;
+            least = fminf(least, quadrant(distance[a], state[a] != waiting, distance[b], state[b] != waiting));
+        }
+    return least;
+}
+
+/* March over the pixels whose state is `waiting`, from those in the queue.  Pixels reached become KNOWN and are written to `reached`
+ * in that order; rows and columns before `first` are left alone.  Returns their number. */
+static int32_t spread(Queue *queue, uint8_t *state, float *distance, int32_t stride, uint8_t waiting, int32_t first, int32_t *reached)
+{
+    const int32_t steps[4] = {-stride, -1, stride, 1};
+    int32_t count = 0;
+    while (queue->count > 0) {
+        int32_t from = queue_pop(queue);
+        for (int s = 0; s < 4; s++) {
+            int32_t pixel = from + steps[s];
+            if (state[pixel] != waiting || pixel / stride < first || pixel % stride < first)
+                continue;
+            distance[pixel] = arrival(state, distance, pixel, stride, waiting);
+            state[pixel] = KNOWN;
+            reached[count++] = pixel;
+            queue_push(queue, distance[pixel], pixel);
+        }
+    }
+    return count;
+}
+
+static int touches(const uint8_t *state, int32_t pixel, int32_t stride, uint8_t wanted)
+{
+    return state[pixel - stride] == wanted || state[pixel - 1] == wanted || state[pixel + stride] == wanted || state[pixel + 1] == wanted;
+}
+
+/* mask (height, width): not 0 in the hole.  Writes, each (height, width):
+ * order: 0 for known pixels, 1, 2, ... in the order of filling, INT32_MAX for hole pixels that are never filled;
+ * distance: signed distance to the border of the hole, 1e6 where the march does not come;
+ * level: 0 for pixels that are not filled, else 1 + the largest level among the pixels that the filling reads.
+ * Returns the number of levels, or -1 if there is no memory. */
+int64_t inpaint_march(const uint8_t *mask, int64_t height, int64_t width, int32_t *order, float *distance, int32_t *level)
+{
+    int32_t stride = (int32_t)width + 2 * PAD;
+    size_t size = (size_t)(height + 2 * PAD) * (size_t)stride;
+    uint8_t *state = malloc(size);
+    float *far = malloc(size * sizeof *far);
+    int32_t *reached = malloc(size * sizeof *reached);
+    int32_t *depth = calloc(size, sizeof *depth);
+    Queue queue = {malloc(size * sizeof *queue.entries), 0, 0};
+    int64_t deepest = -1;
+    if (!state || !far || !reached || !depth || !queue.entries)
+        goto done;
+
+    memset(state, FRAME, size);
+    for (size_t i = 0; i < size; i++)
+        far[i] = FAR;
+    for (int64_t y = 0; y < height; y++)
+        for (int64_t x = 0; x < width; x++)
+            state[(y + PAD) * stride + x + PAD] = mask[y * width + x] ? UNKNOWN : KNOWN;
+
+    /* Outside: pixels within the square of RADIUS around the hole, but for its known 4-neighbours, where the distance is 0. */
+    for (int64_t y = 0; y < height; y++)
+        for (int64_t x = 0; x < width; x++) {
+            int32_t pixel = (int32_t)((y + PAD) * stride + x + PAD);
+            if (state[pixel] != UNKNOWN || !(touches(state, pixel, stride, KNOWN) || touches(state, pixel, stride, RING)))
+                continue;
+            for (int32_t dy = -RADIUS; dy <= RADIUS; dy++)
+                for (int32_t dx = -RADIUS; dx <= RADIUS; dx++)
+                    if (state[pixel + dy * stride + dx] == KNOWN)
+                        state[pixel + dy * stride + dx] = RING;
+        }
+    int32_t border = 0;
+    for (int64_t y = 0; y < height; y++)
+        for (int64_t x = 0; x < width; x++) {
+            int32_t pixel = (int32_t)((y + PAD) * stride + x + PAD);
+            if (state[pixel] == RING && touches(state, pixel, stride, UNKNOWN))
+                reached[border++] = pixel;
+        }
+    for (int32_t i = 0; i < border; i++) {
+        state[reached[i]] = KNOWN;
+        far[reached[i]] = 0;
+        queue_push(&queue, 0, reached[i]);
+    }
+    int32_t *ring = reached + border;
+    int32_t outside = spread(&queue, state, far, stride, RING, 0, ring);
+    for (int32_t i = 0; i < outside; i++)
+        far[ring[i]] = -far[ring[i]];
+
+    /* Inside. */
+    for (int32_t i = 0; i < border; i++)
+        queue_push(&queue, 0, reached[i]);
+    int32_t filled = spread(&queue, state, far, stride, UNKNOWN, 0, reached);
+
+    for (int64_t y = 0; y < height; y++)
+        for (int64_t x = 0; x < width; x++) {
+            size_t i = (size_t)(y * width + x);
+            order[i] = mask[i] ? NEVER : 0;
+            level[i] = 0;
+            distance[i] = far[(y + PAD) * stride + x + PAD];
+        }
+    deepest = 0;
+    for (int32_t i = 0; i < filled; i++) {
+        int32_t pixel = reached[i], most = 0;
+        /* Neighbours within RADIUS and their 4-neighbours lie in this octagon; those not yet filled still have depth 0. */
+        for (int32_t dy = -PAD; dy <= PAD; dy++) {
+            int32_t reach = dy == PAD || dy == -PAD ? 0 : dy == RADIUS || dy == -RADIUS ? 2 : dy == 0 ? PAD : 3;
+            for (int32_t dx = -reach; dx <= reach; dx++) {
+                int32_t other = depth[pixel + dy * stride + dx];
+                most = other > most ? other : most;
+            }
+        }
+        depth[pixel] = most + 1;
+        deepest = most + 1 > deepest ? most + 1 : deepest;
+        size_t at = (size_t)(pixel / stride - PAD) * (size_t)width + (size_t)(pixel % stride - PAD);
+        order[at] = i + 1;
+        level[at] = most + 1;
+    }
+
+done:
+    free(state);
+    free(far);
+    free(reached);
+    free(depth);
+    free(queue.entries);
+    return deepest;
+}
+
+/* ----------------------------------------------------------------------------------------------------------------- fill */
+
+/* What the filling of one image needs besides colours. */
+typedef struct {
+    int32_t height, width, stride;
+    int32_t offsets[NEIGHBOURS]; /* of the neighbours, in raster order */
+    float rx[NEIGHBOURS], ry[NEIGHBOURS]; /* the filled pixel minus its neighbour */
+    float cube[NEIGHBOURS]; /* 1 / |r|^3 */
+    uint8_t *state;
+    float *distance;
+    int32_t *filled; /* pixels in the order of filling */
+    int32_t count;
+} Hole;
+
+/* One neighbour that takes part: the pixel that gives its colour, those whose difference is its gradient, and the weight. */
+typedef struct {
+    int32_t colour, right, left, below, above;
+    float weight, rx, ry, scale_x, scale_y;
+} Term;
+
+static void hole_free(Hole *hole)
+{
+    free(hole->state);
+    free(hole->distance);
+    free(hole->filled);
+}
+
+static int hole_make(Hole *hole, const int32_t *order, const float *distance, int64_t height, int64_t width)
+{
+    hole->height = (int32_t)height;
+    hole->width = (int32_t)width;
+    int32_t stride = hole->stride = (int32_t)width + 2 * PAD;
+    size_t size = (size_t)(height + 2 * PAD) * (size_t)stride;
+    hole->state = calloc(size, 1);
+    hole->distance = malloc(size * sizeof *hole->distance);
+    hole->filled = malloc((size_t)(height * width) * sizeof *hole->filled);
+    if (!hole->state || !hole->distance || !hole->filled) {
+        hole_free(hole);
+        return -1;
+    }
+    int n = 0;
+    for (int32_t dy = -RADIUS; dy <= RADIUS; dy++)
+        for (int32_t dx = -RADIUS; dx <= RADIUS; dx++) {
+            int32_t square = dx * dx + dy * dy;
+            if (square == 0 || square > RADIUS * RADIUS)
+                continue;
+            hole->offsets[n] = dy * stride + dx;
+            hole->rx[n] = (float)-dx;
+            hole->ry[n] = (float)-dy;
+            hole->cube[n] = (float)(1 / (square * sqrt((double)square)));
+            n++;
+        }
+    for (int64_t y = -1; y <= height; y++) /* rows of the image and of the frame */
+        for (int64_t x = -1; x <= width; x++) {
+            size_t pixel = (size_t)((y + PAD) * stride + x + PAD);
+            hole->state[pixel] = FRAME;
+            hole->distance[pixel] = FAR;
+        }
+    hole->count = 0;
+    for (int64_t y = 0; y < height; y++)
+        for (int64_t x = 0; x < width; x++) {
+            int32_t pixel = (int32_t)((y + PAD) * stride + x + PAD), rank = order[y * width + x];
+            hole->state[pixel] = rank == 0 ? KNOWN : UNKNOWN;
+            hole->distance[pixel] = distance[y * width + x];
+            if (rank != 0 && rank != NEVER) {
+                hole->filled[rank - 1] = pixel;
+                hole->count++;
+            }
+        }
+    return 0;
+}
+
+static float slope(float here, float before, int before_known, float after, int after_known)
+{
+    if (after_known)
+        return before_known ? (after - before) * 0.5f : after - here;
+    return before_known ? here - before : 0;
+}
+
+/* The neighbours that the filling of `pixel` reads, and their weights. */
+static int hole_terms(const Hole *hole, int32_t pixel, Term *terms)
+{
+    const uint8_t *state = hole->state;
+    const float *distance = hole->distance;
+    int32_t stride = hole->stride;
+    float here = distance[pixel];
+    float tx = slope(here, distance[pixel - 1], state[pixel - 1], distance[pixel + 1], state[pixel + 1]);
+    float ty = slope(here, distance[pixel - stride], state[pixel - stride], distance[pixel + stride], state[pixel + stride]);
+    int count = 0;
+    for (int n = 0; n < NEIGHBOURS; n++) {
+        int32_t q = pixel + hole->offsets[n];
+        if (state[q] != KNOWN)
+            continue;
+        float along = hole->rx[n] * tx + hole->ry[n] * ty;
+        if (fabsf(along) <= 0.01f)
+            along = 1e-6f;
+        float nearness = 1 / (1 + fabsf(distance[q] - here));
+        int right = state[q + 1] != UNKNOWN, left = state[q - 1] != UNKNOWN;
+        int below = state[q + stride] != UNKNOWN, above = state[q - stride] != UNKNOWN;
+        /* OpenCV reads the second row (column) in place of the first, but for a difference along that axis. */
+        int32_t inward_y = q / stride == PAD ? stride : 0, inward_x = q % stride == PAD ? 1 : 0;
+        Term *term = &terms[count++];
+        term->colour = q;
+        term->right = q + inward_y + (right ? 1 : 0);
+        term->left = q + inward_y - (left ? 1 : 0);
+        term->below = q + inward_x + (below ? stride : 0);
+        term->above = q + inward_x - (above ? stride : 0);
+        term->scale_x = right && left ? 2 : 1;
+        term->scale_y = below && above ? 2 : 1;
+        term->rx = hole->rx[n];
+        term->ry = hole->ry[n];
+        term->weight = fabsf(hole->cube[n] * nearness * along);
+    }
+    return count;
+}
+
+#define REAL float
+#define LANES 4
+#define NAME(stem) stem##_f32
+#define ROUND rintf
+#define ROOT sqrtf
+#include "inpaint_body.h"
+#undef REAL
+#undef LANES
+#undef NAME
+#undef ROUND
+#undef ROOT
+
+#define REAL double
+#define LANES 2
+#define NAME(stem) stem##_f64
+#define ROUND rint
+#define ROOT sqrt
+#include "inpaint_body.h"

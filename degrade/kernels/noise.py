@@ -1,0 +1,56 @@
+"""Normal noise as a function of a key and a place: equal bits on every device, in every batch and layout.
+
+An integer hash of the place picks two 16-bit indices into a table of 65,536 normal quantiles, so the field is made by integer operations
+and table look-ups alone.  The hash is the 32-bit finaliser found by C. Wellons ("Prospecting for Hash Functions", lowbias32), twice.
+"""
+
+from __future__ import annotations
+
+import functools
+import importlib.resources
+from collections.abc import Sequence
+
+import numpy as np
+import torch
+from torch import Tensor
+
+_GOLDEN = 0x9E3779B1 - 2**32  # odd, near 2^32 / golden ratio: spreads neighbouring places; as a signed number
+_FIRST, _SECOND = 0x7FEB352D, 0x846CA68B - 2**32
+_MASK64 = 2**64 - 1
+
+
+@functools.cache
+def quantiles() -> Tensor:
+    """The (65536,) float32 normal quantiles at (n + 1/2) / 65536; shipped as data, for the function that makes them differs by version."""
+    with importlib.resources.files("degrade.kernels").joinpath("normal_quantiles.npy").open("rb") as file:
+        upper = np.load(file)
+    return torch.from_numpy(np.concatenate([-upper[::-1], upper]))
+
+
+def _mix(value: int) -> int:
+    """A bijection of 64-bit integers (the finaliser of SplitMix64) that makes neighbouring seeds unlike."""
+    value = (value + 0x9E3779B97F4A7C15) & _MASK64
+    value = ((value ^ (value >> 30)) * 0xBF58476D1CE4E5B9) & _MASK64
+    value = ((value ^ (value >> 27)) * 0x94D049BB133111EB) & _MASK64
+    return value ^ (value >> 31)
+
+
+def keys(seeds: Sequence[int]) -> Tensor:
+    """The (B, 2) int32 keys of noise fields from seeds in [0, 2**64)."""
+    mixed = np.array([_mix(seed) for seed in seeds], dtype="<u8")
+    return torch.from_numpy(mixed.view("<i4").reshape(-1, 2).astype(np.int32))
+
+
+def _hash(x: Tensor) -> Tensor:
+    """int32 to int32; right shifts are made logical by masks, and products wrap."""
+    x = (x ^ ((x >> 16) & 0xFFFF)) * _FIRST
+    x = (x ^ ((x >> 15) & 0x1FFFF)) * _SECOND
+    return x ^ ((x >> 16) & 0xFFFF)
+
+
+def normal(keys: Tensor, quantiles: Tensor, count: int) -> Tensor:
+    """Standard normal noise, (B, count) float32, for (B, 2) int32 ``keys`` and the table of ``quantiles``."""
+    place = torch.arange((count + 1) // 2, dtype=torch.int32, device=keys.device)
+    bits = _hash(_hash((place * _GOLDEN) ^ keys[:, :1]) + keys[:, 1:])
+    index = torch.cat([(bits >> 16) & 0xFFFF, bits & 0xFFFF], 1)[:, :count]
+    return quantiles[index]

@@ -1,0 +1,81 @@
+"""Lens flare: bluish white discs and streaks added to the image (operators.md, capture)."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from degrade.draws import Stream, randint, uniform
+from degrade.kernels import filter, quantize, raster
+from degrade.operator import Operator, Plan, Size, levels
+
+FEWEST, FLARES = 3, 30  # flares: 3 + int(30 i)
+SMALLEST_GLOW, LARGEST_GLOW = 10, 50  # radius in pixels
+SHORTEST_STREAK, LONGEST_STREAK = 30, 150  # pixels
+STREAK_THICKNESS = 2  # pixels
+COLOUR = (235, 255, 255)  # RGB levels
+KERNEL_SIZE, SIGMA = 3, 20.0  # pixels; sigma times the intensity
+ADDED = 0.9  # weight of the flare, times the intensity
+
+
+@dataclass(frozen=True)
+class Params:
+    """glows: x, y, radius of discs; streaks: x1, y1, x2, y2; all in pixels."""
+
+    glows: tuple[tuple[int, int, int], ...]
+    streaks: tuple[tuple[int, int, int, int], ...]
+
+
+class LensFlare(Operator[Params]):
+    """trunc(image + 0.9 i flare), the flare slightly blurred; draws glows and streaks.
+
+    Gradient: 1 in the image where it does not saturate; in the intensity through the weight and the width of the blur.
+    """
+
+    name = "lens_flare"
+    category = "capture"
+    params = Params
+    coloured = True
+
+    def draw(self, size: Size, intensity: float, stream: Stream) -> Params:
+        height, width = size
+        flares = FEWEST + int(FLARES * intensity)
+        glows = tuple(
+            (randint(x, 0, width), randint(y, 0, height), randint(radius, SMALLEST_GLOW, LARGEST_GLOW))
+            for x, y, radius in stream.uniforms("glows", flares, 3).tolist()
+        )
+        streaks = []
+        for (x, y, _), (turn, reach) in zip(glows, stream.uniforms("streaks", flares, 2).tolist(), strict=True):
+            angle, length = uniform(turn, 0, 2 * math.pi), randint(reach, SHORTEST_STREAK, LONGEST_STREAK)
+            streaks.append((x, y, int(x + length * math.cos(angle)), int(y + length * math.sin(angle))))
+        return Params(glows, tuple(streaks))
+
+    def check(self, size: Size, intensity: float, params: Params) -> None:
+        raster.check_marks("glows", params.glows, [raster.POSITION, raster.POSITION, raster.LENGTH])
+        raster.check_marks("streaks", params.streaks, [raster.POSITION] * 4)
+
+    def plan(self, size: Size, intensities: Sequence[float], params: Sequence[Params]) -> Plan:
+        kernels = [filter.gaussian_weights(KERNEL_SIZE, SIGMA * i) for i in intensities]
+        return {"flare": torch.from_numpy(np.stack([_painted(size, p) for p in params])), "kernel": filter.stack_about_centre(kernels)}
+
+    def apply(self, images: Tensor, plan: Plan, intensity: Tensor) -> Tensor:
+        kernel = filter.gaussian_with_gradient(plan["kernel"], SIGMA * intensity)
+        image = levels(images, torch.float64)
+        flare = filter.gaussian_blur(plan["flare"].to(images.dtype), kernel).to(image.dtype)  # 0..1
+        channel = torch.arange(len(COLOUR), device=images.device)
+        colour = torch.where(channel == 0, COLOUR[0], COLOUR[1])[:, None, None]
+        added = (ADDED * intensity).to(image.dtype)[:, None, None, None] * flare
+        return quantize.trunc(image + added * colour, images.dtype)
+
+
+def _painted(size: Size, params: Params) -> np.ndarray:
+    """(1, H, W): 1 where a glow or a streak stands."""
+    glows, streaks = len(params.glows), len(params.streaks)
+    discs = raster.circles(params.glows, size)
+    lines = raster.strokes(params.streaks, np.full(streaks, STREAK_THICKNESS), size)
+    return raster.paint([(discs, np.ones(glows)), (lines, np.ones(streaks))], size)[None]

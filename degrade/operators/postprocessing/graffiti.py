@@ -1,0 +1,116 @@
+"""Graffiti: coloured strokes and a red word over the image (operators.md, post-processing)."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Tensor
+
+from degrade.draws import Stream, randint
+from degrade.kernels import hershey, raster
+from degrade.operator import Operator, Plan, Size
+
+STROKES = 10  # strokes, times the intensity
+THICKEST = 5  # pixels, times the intensity
+TEXT_FROM = 0.55  # intensity above which there is text
+SCALE, SMALLEST_SCALE, LARGEST_SCALE = (
+    5.0,
+    0.5,
+    1000.0,
+)  # pixels per font unit: 5 i, at least 0.5; the last bounds what a record may ask for
+MARGIN = 10  # pixels between the text and the border
+WORDS = ("X", "FAKE", "COPY", "VOID", "COPYRIGHT")
+LARGEST_NUMBER = 100  # a number 1..100 is the sixth choice
+TEXT_COLOUR = (255, 0, 0)
+
+Stroke = tuple[int, int, int, int, int, int, int, int]
+_STROKE_RANGES = [raster.POSITION] * 4 + [raster.THICKNESS] + [raster.LEVEL] * 3
+
+
+@dataclass(frozen=True)
+class Text:
+    """string: capitals of the words above and digits; x, y: start of its baseline; scale: pixels per font unit; thickness in pixels."""
+
+    string: str
+    x: int
+    y: int
+    scale: float
+    thickness: int
+
+
+@dataclass(frozen=True)
+class Params:
+    """strokes: x1, y1, x2, y2, thickness in pixels and red, green, blue in 0..255; text: over the strokes."""
+
+    strokes: tuple[Stroke, ...]
+    text: Text | None
+
+
+class Graffiti(Operator[Params]):
+    """Strokes and text at full cover; draws all of them.
+
+    Gradient: 1 in the image where nothing stands, 0 under the marks; none in the intensity.
+    """
+
+    name = "graffiti"
+    category = "postprocessing"
+    params = Params
+    coloured = True
+
+    def draw(self, size: Size, intensity: float, stream: Stream) -> Params:
+        height, width = size
+        thickest = max(1, int(THICKEST * intensity))
+        strokes = []
+        for x1, y1, x2, y2, thickness, *colour in stream.uniforms("strokes", int(STROKES * intensity), 8).tolist():
+            ends = (randint(x1, 0, width - 1), randint(y1, 0, height - 1), randint(x2, 0, width - 1), randint(y2, 0, height - 1))
+            red, green, blue = (randint(u, 0, 255) for u in colour)
+            strokes.append((*ends, randint(thickness, 1, thickest), red, green, blue))
+        return Params(tuple(strokes), self._draw_text(size, intensity, stream) if intensity > TEXT_FROM else None)
+
+    def _draw_text(self, size: Size, intensity: float, stream: Stream) -> Text | None:
+        choice, number, x, y = stream.uniforms("text", 1, 4)[0].tolist()
+        string = [*WORDS, str(randint(number, 1, LARGEST_NUMBER))][randint(choice, 0, len(WORDS))]
+        scale = max(SMALLEST_SCALE, SCALE * intensity)
+        thickness = max(1, int(scale))
+        height, width = hershey.text_size(string, scale, thickness)
+        top, bottom = height + MARGIN, size[0] - MARGIN
+        if bottom <= top:
+            return None
+        return Text(string, randint(x, 0, max(1, size[1] - width - MARGIN)), randint(y, top, bottom), scale, thickness)
+
+    def check(self, size: Size, intensity: float, params: Params) -> None:
+        raster.check_marks("strokes", params.strokes, _STROKE_RANGES)
+        if params.text is None:
+            return
+        text = params.text
+        if unknown := sorted(set(text.string) - hershey.CHARACTERS):
+            raise ValueError(f"text['string']: got {unknown[0]!r} in {text.string!r}, want only {''.join(sorted(hershey.CHARACTERS))}")
+        if not 0 < text.scale <= LARGEST_SCALE or not math.isfinite(text.scale):
+            raise ValueError(f"text['scale']: got {text.scale}, want a number above 0 and at most {LARGEST_SCALE:g}")
+        raster.check_marks("text", [(text.x, text.y, text.thickness)], [raster.POSITION, raster.POSITION, raster.THICKNESS])
+
+    def plan(self, size: Size, intensities: Sequence[float], params: Sequence[Params]) -> Plan:
+        layers, covers = zip(*(_painted(size, p) for p in params), strict=True)
+        return {"layer": torch.from_numpy(np.stack(layers)), "cover": torch.from_numpy(np.stack(covers))}
+
+    def apply(self, images: Tensor, plan: Plan, intensity: Tensor) -> Tensor:
+        return torch.where(plan["cover"], plan["layer"].to(images.dtype), images)
+
+
+def _painted(size: Size, params: Params) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.bool_]]:
+    """The marks as (3, H, W) levels, and where they stand as (1, H, W)."""
+    strokes = np.array(params.strokes, dtype=np.int64).reshape(-1, 8)
+    palette = np.array([TEXT_COLOUR, *strokes[:, 5:], TEXT_COLOUR], dtype=np.uint8)  # 0 stands for no mark
+    layers = [(raster.strokes(strokes[:, :4], strokes[:, 4], size), np.arange(1, len(strokes) + 1))]
+    if params.text is not None:
+        text = params.text
+        ends = hershey.segments(text.string, text.x, text.y, text.scale)
+        spans = raster.fine_strokes(ends, np.full(len(ends), text.thickness), size)
+        layers.append((spans, np.full(len(ends), len(palette) - 1)))
+    colour = raster.paint(layers, size, np.int64)
+    return palette[colour].transpose(2, 0, 1), colour[None] > 0

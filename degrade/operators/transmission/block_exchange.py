@@ -1,0 +1,85 @@
+"""Block exchange: square blocks change places (operators.md, transmission)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from degrade.draws import Stream, randint
+from degrade.operator import Operator, Plan, Size
+
+SWAPS = 35  # times the intensity
+SMALLEST_BLOCK, BLOCK_GROWTH, LARGEST_BLOCK = 5, 30, 32  # pixels
+
+
+@dataclass(frozen=True)
+class Params:
+    """swaps: (row1, col1, row2, col2) in units of blocks, applied one after the other."""
+
+    swaps: tuple[tuple[int, int, int, int], ...]
+
+
+def block_size(size: Size, intensity: float) -> int:
+    """Pixels a side.  Where that would not give two blocks, the largest that does; 0 for an image of one pixel."""
+    block = min(LARGEST_BLOCK, int(SMALLEST_BLOCK + BLOCK_GROWTH * intensity))
+    if (size[0] // block) * (size[1] // block) >= 2:
+        return block
+    return min(min(size), max(size) // 2)
+
+
+class BlockExchange(Operator[Params]):
+    """Exchanges pairs of blocks; draws which.
+
+    Gradient: each pixel's goes back to where it came from; none in the intensity, which only sets counts and sizes.
+    """
+
+    name = "block_exchange"
+    category = "transmission"
+    params = Params
+
+    def draw(self, size: Size, intensity: float, stream: Stream) -> Params:
+        block = block_size(size, intensity)
+        if not block:
+            return Params(())
+        last = (size[0] // block - 1, size[1] // block - 1) * 2
+        marks = stream.uniforms("swaps", int(SWAPS * intensity), 4)
+        return Params(tuple((*(randint(u, 0, end) for u, end in zip(mark, last, strict=True)),) for mark in marks.tolist()))  # type: ignore[misc]
+
+    def check(self, size: Size, intensity: float, params: Params) -> None:
+        block = block_size(size, intensity)
+        rows, columns = (size[0] // block, size[1] // block) if block else (0, 0)
+        for swap in params.swaps:
+            if min(swap) < 0 or max(swap[0], swap[2]) >= rows or max(swap[1], swap[3]) >= columns:
+                raise ValueError(
+                    f"swaps: got {list(swap)}, want blocks inside {rows} rows and {columns} columns of {block} x {block} pixels"
+                )
+
+    def plan(self, size: Size, intensities: Sequence[float], params: Sequence[Params]) -> Plan:
+        blocks = [block_size(size, i) or 1 for i in intensities]
+        grids = [(size[0] // b, size[1] // b) for b in blocks]
+        sources = np.zeros((len(blocks), max(rows * columns for rows, columns in grids)), np.int64)
+        for source, (rows, columns), p in zip(sources, grids, params, strict=True):
+            order = list(range(rows * columns))
+            for row1, column1, row2, column2 in p.swaps:
+                one, other = row1 * columns + column1, row2 * columns + column2
+                order[one], order[other] = order[other], order[one]
+            source[: len(order)] = order
+        return {"block": torch.tensor(blocks), "grid": torch.tensor(grids), "source": torch.from_numpy(sources)}
+
+    def apply(self, images: Tensor, plan: Plan, intensity: Tensor) -> Tensor:
+        height, width = images.shape[-2:]
+        block = plan["block"][:, None, None]
+        rows, columns = plan["grid"][:, 0, None, None], plan["grid"][:, 1, None, None]
+        y = torch.arange(height, device=images.device)[:, None]
+        x = torch.arange(width, device=images.device)
+        row, column = y // block, x // block
+        moves = (row < rows) & (column < columns)
+        source = plan["source"].gather(1, torch.where(moves, row * columns + column, 0).flatten(1)).view(moves.shape)
+        from_y = torch.where(moves, source // columns * block + y % block, y)
+        from_x = torch.where(moves, source % columns * block + x % block, x)
+        index = (from_y * width + from_x).flatten(1)[:, None].expand(-1, images.shape[1], -1)
+        return images.flatten(2).gather(2, index).view(images.shape)
