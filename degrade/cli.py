@@ -398,7 +398,7 @@ def _help(name: str, verb: Verb) -> str:
     lines = [f"degrade {name}: {_summary(verb)}", "", USAGE.replace("VERB", name), "", "Keys, with their defaults:"]
     lines += _keys(verb)
     if name == "build":
-        choices = [c for c in _groups(None).get("preset", [])]
+        choices = _groups(None).get("preset", [])
         lines += ["  preset=null", f"      several settings at once, from conf/preset: {', '.join(choices)}"]
     return "\n".join([*lines, GRAMMAR, "", f"Example: {verb.example}"])
 

@@ -129,7 +129,7 @@ class PreviewConfig:
     )
     seed: int = option(0, "decides every draw", least=0)
     width: int = option(
-        150, "width of a thumbnail in pixels; images are degraded at their own size, then made smaller", least=48, most=2000
+        144, "width of a thumbnail in pixels; images are degraded at their own size, then made smaller", least=48, most=2000
     )
 
 
@@ -240,7 +240,7 @@ def check(config: Any) -> None:
         elif f.name == "mixture":
             _check_mixture(value)
         for item in items:
-            if meta["least"] is not None and item < meta["least"] or meta["most"] is not None and item > meta["most"]:
+            if (meta["least"] is not None and item < meta["least"]) or (meta["most"] is not None and item > meta["most"]):
                 limits = f"at least {meta['least']}" if meta["most"] is None else f"between {meta['least']} and {meta['most']}"
                 raise ConfigError(f"{f.name}={item}: it must be {limits}")
         if isinstance(value, list) and len({str(item) for item in value}) < len(value):

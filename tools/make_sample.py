@@ -58,7 +58,7 @@ def benchmarks() -> dict[str, list[list[str]]]:
     coffee, rocket, astronaut, camera = (photograph(name) for name in ("coffee", "rocket", "astronaut", "camera"))
     return {
         "MMBench_DEV_EN_V11": [
-            "index question hint A B C D answer category image source l2-category comment split".split(),
+            ["index", "question", "hint", "A", "B", "C", "D", "answer", "category", "image", "source", "l2-category", "comment", "split"],
             *rotations(
                 241,
                 "Which animal can be seen in this photograph?",
@@ -83,28 +83,15 @@ def benchmarks() -> dict[str, list[list[str]]]:
         "MMVet": [
             ["index", "image", "question", "answer", "category"],
             ["0", astronaut, "What colour is the suit that the woman is wearing?", "orange", "rec"],
-            [
-                "1",
-                camera,
-                "Look at the man.\nWhat is he doing, and what does his device stand on?",
-                "filming<OR>photographing<AND>tripod",
-                "rec,gen,spat",
-            ],
+            ["1", camera, "Look at the man.\nWhat does his camera stand on?", "a tripod<OR>tripod", "rec,spat"],
         ],
         "MMVP": [
             ["index", "image", "question", "A", "B", "answer"],
             ["1", photograph("chelsea"), NOSE, "Left", "Right", "B"],
-            [
-                "2",
-                photograph("chelsea", mirrored=True),
-                "Is the cat's nose in the left or in the right half of the picture?",
-                "Left",
-                "Right",
-                "A",
-            ],
+            ["2", photograph("chelsea", mirrored=True), NOSE, "Left", "Right", "A"],
         ],
         "CV-Bench-2D": [
-            "index image question prompt A B C D E F answer category source split".split(),
+            ["index", "image", "question", "prompt", "A", "B", "C", "D", "E", "F", "answer", "category", "source", "split"],
             counting(0, "How many cups are in the image?", ["0", "3", "1", "2"], "C", "Count", coffee),
             counting(1, PERSONS, ["007", "001", "003", "000"], "B", "Count", camera),
         ],

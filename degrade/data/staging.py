@@ -13,6 +13,7 @@ import shutil
 import time
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -20,6 +21,7 @@ SYNC_SECONDS = 5.0
 """At most so much work, and that of the images in flight, is repeated after a crash."""
 
 FOLDER = ".staging"
+JOURNAL = "journal.json"
 
 
 class FolderError(ValueError):
@@ -75,6 +77,27 @@ def sync_folder(folder: Path) -> None:
         os.close(handle)
 
 
+@dataclass(frozen=True)
+class Journal:
+    """How far the files of a folder had come when they were last synced, and what was told then."""
+
+    lengths: dict[str, int]
+    state: Any
+
+
+def journal(folder: Path) -> Journal:
+    """The journal of a folder of growing files; empty where there is none."""
+    path = folder / JOURNAL
+    if not path.exists():
+        return Journal({}, None)
+    entry = json.loads(path.read_text("utf-8"))
+    return Journal(entry["lengths"], entry["state"])
+
+
+def _size(path: Path) -> int:
+    return path.stat().st_size if path.exists() else -1
+
+
 class Growing:
     """Files that grow together, with a journal of how far they have come.
 
@@ -89,19 +112,17 @@ class Growing:
     def __init__(self, folder: Path, names: Iterable[str]) -> None:
         folder.mkdir(parents=True, exist_ok=True)
         self.folder, self.names = folder, list(names)
-        self._journal = folder / "journal.json"
-        entry = json.loads(self._journal.read_text("utf-8")) if self._journal.exists() else {"lengths": {}, "state": None}
-        known = entry["lengths"]
-        self.state: Any = entry["state"] if set(self.names) <= set(known) else None
-        lengths = known if self.state is not None else {}
+        known = journal(folder)
+        whole = all(name in known.lengths and _size(folder / name) >= known.lengths[name] for name in self.names)
+        self.state: Any = known.state if whole else None
         self._files: dict[str, BinaryIO] = {}
         for name in self.names:
             file = (folder / name).open("ab")
-            file.truncate(lengths.get(name, 0))
+            file.truncate(known.lengths[name] if self.state is not None else 0)
             file.seek(0, os.SEEK_END)
             self._files[name] = file
         for path in folder.iterdir():
-            if path.name not in self._files and path != self._journal:
+            if path.name not in self._files and path.name != JOURNAL:
                 path.unlink()
         self._synced = time.monotonic()
 
@@ -118,7 +139,7 @@ class Growing:
         for file in self._files.values():
             file.flush()
             os.fsync(file.fileno())
-        write_json(self._journal, {"lengths": {name: file.tell() for name, file in self._files.items()}, "state": state})
+        write_json(self.folder / JOURNAL, {"lengths": {name: file.tell() for name, file in self._files.items()}, "state": state})
         self._synced = time.monotonic()
 
     def close(self) -> None:

@@ -133,7 +133,7 @@ _roundtrip_bytes = torch.library.custom_op(
 def _roundtrip_cpu(images: Tensor, quality: Tensor, tables: Tensor) -> Tensor:
     if max(images.shape[2:]) > _LARGEST_SIDE:
         return roundtrip_reference(images, quality, tables)
-    pixels = images.permute(0, 2, 3, 1).contiguous()
+    pixels = images.permute(0, 2, 3, 1).clone(memory_format=torch.contiguous_format)  # plain strides also where a side is 1
     result = torch.empty_like(pixels)
     levels = quality.tolist()
 

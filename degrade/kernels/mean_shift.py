@@ -11,7 +11,7 @@ body in C on the CPU.  Pyramid, edges and the choice between the levels are plai
 from __future__ import annotations
 
 import itertools
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
@@ -197,11 +197,8 @@ def _climb(images: Tensor, radius: Tensor, level: int, rounded: bool, max_radius
     return last
 
 
-@torch.library.custom_op("degrade::mean_shift_climb", mutates_args=())
-def mean_shift_climb_reference(
-    images: Tensor, wanted: Tensor, radius: Tensor, level: int, rounded: bool, max_radius: int
-) -> Tensor:
-    """Mean-shift filter one level of the pyramid.
+def mean_shift_climb_reference(images: Tensor, wanted: Tensor, radius: Tensor, level: int, rounded: bool, max_radius: int) -> Tensor:
+    """Mean-shift filter one level of the pyramid, on any device and without a host copy: all climbs in step.
 
     Args:
         images: (B, 3, H, W) floating levels 0..255, whole if ``rounded``.
@@ -216,3 +213,120 @@ def mean_shift_climb_reference(
     """
     colour = _climb(images, radius, level, rounded, max_radius).colour.reshape(images.shape)
     return torch.where(wanted[:, None], colour, 0).to(images.dtype)
+
+
+def mean_shift_climb_backward_reference(
+    gradient: Tensor, images: Tensor, wanted: Tensor, radius: Tensor, level: int, rounded: bool, max_radius: int
+) -> Tensor:
+    """The gradient with respect to ``images``: each pixel's, shared out evenly among the members of its last window."""
+    spatial, limit = _window(radius, level)
+    last = _climb(images, radius, level, rounded, max_radius)
+    shares = torch.where(wanted[:, None], gradient.to(torch.float64), 0).flatten(2) / last.count[:, None]
+    levels = images.to(torch.float64)
+    result = torch.zeros_like(levels).flatten(2)
+    reach = _reach(max_radius, level)
+    for dy in range(-reach, reach + 1):
+        index, _, members = _window_row(levels, last.row, last.column, last.centre, dy, spatial, limit, reach)
+        shared = (members[:, None] * shares[..., None]).flatten(2)
+        result = result.scatter_add(2, index.flatten(1)[:, None].expand_as(shared), shared)
+    return result.reshape(images.shape).to(images.dtype)
+
+
+mean_shift_climb = torch.library.custom_op("degrade::mean_shift_climb", mean_shift_climb_reference, mutates_args=())
+mean_shift_climb_backward = torch.library.custom_op(
+    "degrade::mean_shift_climb_backward", mean_shift_climb_backward_reference, mutates_args=()
+)
+
+
+@mean_shift_climb.register_fake
+def _(images: Tensor, wanted: Tensor, radius: Tensor, level: int, rounded: bool, max_radius: int) -> Tensor:
+    return images.new_empty(images.shape)
+
+
+@mean_shift_climb_backward.register_fake
+def _(gradient: Tensor, images: Tensor, wanted: Tensor, radius: Tensor, level: int, rounded: bool, max_radius: int) -> Tensor:
+    return images.new_empty(images.shape)
+
+
+def _setup_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
+    ctx.save_for_backward(*inputs[:3])
+    ctx.settings = inputs[3:]
+
+
+def _backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
+    # The climbs are done anew: that costs less than to keep their windows for every call that may want a gradient.
+    return mean_shift_climb_backward(gradient, *ctx.saved_tensors, *ctx.settings), None, None, None, None, None
+
+
+mean_shift_climb.register_autograd(_backward, setup_context=_setup_context)
+
+
+# -- on the CPU -----------------------------------------------------------------------------------------------------------
+
+
+def _climb_natively(
+    images: Tensor, wanted: Tensor, radius: Tensor, level: int, rounded: bool, keep_windows: bool
+) -> tuple[Tensor, Tensor, list[tuple[float, float]]]:
+    """Results (B, 3, H, W) float64; last windows (B, 6, H, W) float64, or none of them; spatial radius and limit of each image."""
+    if not all(0 <= r <= MAX_RADIUS for r in radius.tolist()):
+        raise ValueError(f"mean_shift: every radius must lie in 0..{MAX_RADIUS}, got {radius.tolist()}")
+    batch, _, height, width = images.shape
+    # The C body reads up to 32 values past the planes.
+    planes = torch.zeros(images.numel() + 32, dtype=torch.int16 if rounded else torch.float64)
+    planes[: images.numel()].view(images.shape).copy_(images)
+    wanted = wanted.contiguous()
+    result = torch.zeros(images.shape, dtype=torch.float64)
+    windows = torch.zeros((batch if keep_windows else 0, 6, height, width), dtype=torch.float64)
+    sizes = [(spatial.item(), limit.item()) for spatial, limit in zip(*_window(radius, level), strict=True)]
+    native_climb = native.function(
+        "degrade_mean_shift_climb", *[native.POINTER] * 3, *[native.INT] * 4, *[native.DOUBLE] * 2, *[native.POINTER] * 2
+    )
+    blocks = -(-height // _ROWS)
+
+    def work(index: int) -> None:
+        image, block = divmod(index, blocks)
+        start = planes.data_ptr() + image * 3 * height * width * planes.element_size()
+        native_climb(
+            start if rounded else None,
+            None if rounded else start,
+            wanted[image].data_ptr(),
+            height,
+            width,
+            block * _ROWS,
+            min((block + 1) * _ROWS, height),
+            *sizes[image],
+            result[image].data_ptr(),
+            windows[image].data_ptr() if keep_windows else None,
+        )
+
+    native.parallel(batch * blocks, work)
+    return result, windows, sizes
+
+
+@mean_shift_climb.register_kernel("cpu")
+def _(images: Tensor, wanted: Tensor, radius: Tensor, level: int, rounded: bool, max_radius: int) -> Tensor:
+    return _climb_natively(images, wanted, radius, level, rounded, keep_windows=False)[0].to(images.dtype)
+
+
+@mean_shift_climb_backward.register_kernel("cpu")
+def _(gradient: Tensor, images: Tensor, wanted: Tensor, radius: Tensor, level: int, rounded: bool, max_radius: int) -> Tensor:
+    _, windows, sizes = _climb_natively(images, wanted, radius, level, rounded, keep_windows=True)
+    levels, gradient, wanted = images.to(torch.float64).contiguous(), gradient.to(torch.float64).contiguous(), wanted.contiguous()
+    result = torch.zeros_like(levels)
+    native_backward = native.function(
+        "degrade_mean_shift_climb_backward", *[native.POINTER] * 2, *[native.INT] * 2, *[native.DOUBLE] * 2, *[native.POINTER] * 3
+    )
+
+    def work(image: int) -> None:
+        native_backward(
+            levels[image].data_ptr(),
+            wanted[image].data_ptr(),
+            *images.shape[-2:],
+            *sizes[image],
+            windows[image].data_ptr(),
+            gradient[image].data_ptr(),
+            result[image].data_ptr(),
+        )
+
+    native.parallel(images.shape[0], work)
+    return result.to(images.dtype)

@@ -150,7 +150,7 @@ def _column(result: Result, name: str) -> dict[str, float]:
     hits, faults = {}, []
     for row in result.table.rows:
         try:
-            hits[row["index"]] = {"True": 1.0, "False": 0.0}.get(row[name]) or float(row[name] if row[name] != "False" else 0)
+            hits[row["index"]] = float({"True": "1", "False": "0"}.get(row[name], row[name]))
         except ValueError:
             hits[row["index"]] = math.nan
         if not 0 <= hits[row["index"]] <= 1:

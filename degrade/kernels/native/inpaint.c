@@ -86,8 +86,8 @@ static float arrival(const uint8_t *state, const float *distance, int32_t pixel,
 }
 
 /* March over the pixels whose state is `waiting`, from those in the queue.  Pixels reached become KNOWN and are written to `reached`
- * in that order; rows and columns before `first` are left alone.  Returns their number. */
-static int32_t spread(Queue *queue, uint8_t *state, float *distance, int32_t stride, uint8_t waiting, int32_t first, int32_t *reached)
+ * in that order.  Returns their number. */
+static int32_t spread(Queue *queue, uint8_t *state, float *distance, int32_t stride, uint8_t waiting, int32_t *reached)
 {
     const int32_t steps[4] = {-stride, -1, stride, 1};
     int32_t count = 0;
@@ -95,7 +95,7 @@ static int32_t spread(Queue *queue, uint8_t *state, float *distance, int32_t str
         int32_t from = queue_pop(queue);
         for (int s = 0; s < 4; s++) {
             int32_t pixel = from + steps[s];
-            if (state[pixel] != waiting || pixel / stride < first || pixel % stride < first)
+            if (state[pixel] != waiting)
                 continue;
             distance[pixel] = arrival(state, distance, pixel, stride, waiting);
             state[pixel] = KNOWN;
@@ -114,9 +114,11 @@ static int touches(const uint8_t *state, int32_t pixel, int32_t stride, uint8_t 
 /* mask (height, width): not 0 in the hole.  Writes, each (height, width):
  * order: 0 for known pixels, 1, 2, ... in the order of filling, INT32_MAX for hole pixels that are never filled;
  * distance: signed distance to the border of the hole, 1e6 where the march does not come;
- * level: 0 for pixels that are not filled, else 1 + the largest level among the pixels that the filling reads.
- * Returns the number of levels, or -1 if there is no memory. */
-int64_t inpaint_march(const uint8_t *mask, int64_t height, int64_t width, int32_t *order, float *distance, int32_t *level)
+ * level: 0 for pixels that are not filled, else 1 + the largest level among the pixels filled before that the filling reads;
+ * place: the number of pixels of the same level filled before;
+ * and to result[2] the number of levels and the most pixels of one level, or -1 if there is no memory. */
+void inpaint_march(const uint8_t *mask, int64_t height, int64_t width, int32_t *order, float *distance, int32_t *level, int32_t *place,
+                   int64_t *result)
 {
     int32_t stride = (int32_t)width + 2 * PAD;
     size_t size = (size_t)(height + 2 * PAD) * (size_t)stride;
@@ -125,7 +127,9 @@ int64_t inpaint_march(const uint8_t *mask, int64_t height, int64_t width, int32_
     int32_t *reached = malloc(size * sizeof *reached);
     int32_t *depth = calloc(size, sizeof *depth);
     Queue queue = {malloc(size * sizeof *queue.entries), 0, 0};
-    int64_t deepest = -1;
+    int32_t *counts = NULL;
+    int64_t deepest = 0, widest = 0;
+    result[0] = result[1] = -1;
     if (!state || !far || !reached || !depth || !queue.entries)
         goto done;
 
@@ -160,23 +164,25 @@ int64_t inpaint_march(const uint8_t *mask, int64_t height, int64_t width, int32_
         queue_push(&queue, 0, reached[i]);
     }
     int32_t *ring = reached + border;
-    int32_t outside = spread(&queue, state, far, stride, RING, 0, ring);
+    int32_t outside = spread(&queue, state, far, stride, RING, ring);
     for (int32_t i = 0; i < outside; i++)
         far[ring[i]] = -far[ring[i]];
 
     /* Inside. */
     for (int32_t i = 0; i < border; i++)
         queue_push(&queue, 0, reached[i]);
-    int32_t filled = spread(&queue, state, far, stride, UNKNOWN, 0, reached);
+    int32_t filled = spread(&queue, state, far, stride, UNKNOWN, reached);
 
     for (int64_t y = 0; y < height; y++)
         for (int64_t x = 0; x < width; x++) {
             size_t i = (size_t)(y * width + x);
             order[i] = mask[i] ? NEVER : 0;
-            level[i] = 0;
+            level[i] = place[i] = 0;
             distance[i] = far[(y + PAD) * stride + x + PAD];
         }
-    deepest = 0;
+    counts = calloc((size_t)filled + 1, sizeof *counts);
+    if (!counts)
+        goto done;
     for (int32_t i = 0; i < filled; i++) {
         int32_t pixel = reached[i], most = 0;
         /* Neighbours within RADIUS and their 4-neighbours lie in this octagon; those not yet filled still have depth 0. */
@@ -188,11 +194,15 @@ int64_t inpaint_march(const uint8_t *mask, int64_t height, int64_t width, int32_
             }
         }
         depth[pixel] = most + 1;
-        deepest = most + 1 > deepest ? most + 1 : deepest;
         size_t at = (size_t)(pixel / stride - PAD) * (size_t)width + (size_t)(pixel % stride - PAD);
         order[at] = i + 1;
         level[at] = most + 1;
+        place[at] = counts[most]++;
+        deepest = most + 1 > deepest ? most + 1 : deepest;
+        widest = counts[most] > widest ? counts[most] : widest;
     }
+    result[0] = deepest;
+    result[1] = widest;
 
 done:
     free(state);
@@ -200,7 +210,7 @@ done:
     free(reached);
     free(depth);
     free(queue.entries);
-    return deepest;
+    free(counts);
 }
 
 /* ----------------------------------------------------------------------------------------------------------------- fill */
@@ -208,9 +218,12 @@ done:
 /* What the filling of one image needs besides colours. */
 typedef struct {
     int32_t height, width, stride;
+    int32_t second_row; /* its first pixel; 0 if there is no second row */
+    int second_column; /* whether there is one */
     int32_t offsets[NEIGHBOURS]; /* of the neighbours, in raster order */
     float rx[NEIGHBOURS], ry[NEIGHBOURS]; /* the filled pixel minus its neighbour */
     float cube[NEIGHBOURS]; /* 1 / |r|^3 */
+    size_t size; /* of the padded maps */
     uint8_t *state;
     float *distance;
     int32_t *filled; /* pixels in the order of filling */
@@ -222,6 +235,17 @@ typedef struct {
     int32_t colour, right, left, below, above;
     float weight, rx, ry, scale_x, scale_y;
 } Term;
+
+/* Between the index of a pixel in the image and in the padded maps. */
+static int32_t hole_pixel(const Hole *hole, int64_t index)
+{
+    return (int32_t)((index / hole->width + PAD) * hole->stride + index % hole->width + PAD);
+}
+
+static int64_t hole_index(const Hole *hole, int32_t pixel)
+{
+    return (int64_t)(pixel / hole->stride - PAD) * hole->width + pixel % hole->stride - PAD;
+}
 
 static void hole_free(Hole *hole)
 {
@@ -235,7 +259,9 @@ static int hole_make(Hole *hole, const int32_t *order, const float *distance, in
     hole->height = (int32_t)height;
     hole->width = (int32_t)width;
     int32_t stride = hole->stride = (int32_t)width + 2 * PAD;
-    size_t size = (size_t)(height + 2 * PAD) * (size_t)stride;
+    hole->second_row = height > 1 ? (PAD + 1) * stride : 0;
+    hole->second_column = width > 1;
+    size_t size = hole->size = (size_t)(height + 2 * PAD) * (size_t)stride;
     hole->state = calloc(size, 1);
     hole->distance = malloc(size * sizeof *hole->distance);
     hole->filled = malloc((size_t)(height * width) * sizeof *hole->filled);
@@ -291,30 +317,35 @@ static int hole_terms(const Hole *hole, int32_t pixel, Term *terms)
     float here = distance[pixel];
     float tx = slope(here, distance[pixel - 1], state[pixel - 1], distance[pixel + 1], state[pixel + 1]);
     float ty = slope(here, distance[pixel - stride], state[pixel - stride], distance[pixel + stride], state[pixel + stride]);
+    float weights[NEIGHBOURS];
+    for (int n = 0; n < NEIGHBOURS; n++)
+        weights[n] = distance[pixel + hole->offsets[n]];
+    for (int n = 0; n < NEIGHBOURS; n++) {
+        float along = fabsf(hole->rx[n] * tx + hole->ry[n] * ty);
+        float nearness = 1 / (1 + fabsf(weights[n] - here));
+        weights[n] = hole->cube[n] * nearness * (along > 0.01f ? along : 1e-6f);
+    }
     int count = 0;
     for (int n = 0; n < NEIGHBOURS; n++) {
         int32_t q = pixel + hole->offsets[n];
         if (state[q] != KNOWN)
             continue;
-        float along = hole->rx[n] * tx + hole->ry[n] * ty;
-        if (fabsf(along) <= 0.01f)
-            along = 1e-6f;
-        float nearness = 1 / (1 + fabsf(distance[q] - here));
+        /* A difference along the first row (column) is taken on the second, as in OpenCV. */
+        int32_t row = q < hole->second_row ? q + stride : q, column = hole->second_column && q % stride == PAD ? q + 1 : q;
         int right = state[q + 1] != UNKNOWN, left = state[q - 1] != UNKNOWN;
         int below = state[q + stride] != UNKNOWN, above = state[q - stride] != UNKNOWN;
-        /* OpenCV reads the second row (column) in place of the first, but for a difference along that axis. */
-        int32_t inward_y = q / stride == PAD ? stride : 0, inward_x = q % stride == PAD ? 1 : 0;
-        Term *term = &terms[count++];
-        term->colour = q;
-        term->right = q + inward_y + (right ? 1 : 0);
-        term->left = q + inward_y - (left ? 1 : 0);
-        term->below = q + inward_x + (below ? stride : 0);
-        term->above = q + inward_x - (above ? stride : 0);
-        term->scale_x = right && left ? 2 : 1;
-        term->scale_y = below && above ? 2 : 1;
-        term->rx = hole->rx[n];
-        term->ry = hole->ry[n];
-        term->weight = fabsf(hole->cube[n] * nearness * along);
+        terms[count++] = (Term){
+            .colour = q,
+            .right = right ? row + 1 : row,
+            .left = left ? row - 1 : row,
+            .below = below ? column + stride : column,
+            .above = above ? column - stride : column,
+            .weight = weights[n],
+            .rx = hole->rx[n],
+            .ry = hole->ry[n],
+            .scale_x = right && left ? 2 : 1,
+            .scale_y = below && above ? 2 : 1,
+        };
     }
     return count;
 }

@@ -1,4 +1,7 @@
-/* The climbs of mean-shift filtering: see mean_shift_climb_reference in degrade/kernels/mean_shift.py for what is computed. */
+/* The climbs of mean-shift filtering; what they compute is stated in degrade/kernels/mean_shift.py.
+
+   Images are three planes, one after the other. The loops over LANES columns are written so that compilers turn each into a
+   few vector instructions. */
 #include "native.h"
 
 #include <math.h>
@@ -6,48 +9,65 @@
 
 enum {
     STEPS = 5,
-    LANES = 32,      /* columns worked on at once; also the padding behind the planes */
-    MAX_WINDOW = 81, /* rows or columns of the largest window: sums of one column fit in 16 bits */
-    FAR = 2047       /* squared differences are cut to this: more than any limit, and three of them fit in 16 bits */
+    LANES = 32,      /* columns worked on at once; as many values may be read past the end of the planes */
+    MAX_COLUMNS = 96 /* of a window, 81, and up to the next multiple of LANES */
 };
 
 typedef struct {
+    const uint16_t *whole; /* the image in whole levels, or NULL */
+    const double *smooth;  /* the image in levels with fractions, where `whole` is NULL */
     int64_t height, width;
-    double spatial;    /* radius of the window */
-    int32_t limit;     /* on the squared distance of colours */
+    double spatial; /* radius of the window in pixels */
+    double limit;   /* greatest squared distance of a member's colour */
 } level_t;
 
 typedef struct {
-    int32_t row, column, colour[3];
+    int64_t row, column;
+    double colour[3];
 } state_t;
 
+/* Of the members of a window. Rows and columns count from the first of the window. */
 typedef struct {
-    int32_t count, row, column, colour[3];
+    int64_t count, row, column;
+    double colour[3];
 } sums_t;
 
-static inline int64_t max(int64_t a, int64_t b) { return a > b ? a : b; }
-static inline int64_t min(int64_t a, int64_t b) { return a < b ? a : b; }
+typedef struct {
+    int64_t top, left, rows, columns;
+} window_t;
 
-/* Sums over the members of the window about a state; columns and rows relative to the first of the window. */
-static inline __attribute__((always_inline)) void window_sums(
-    const uint16_t *planes, int64_t size, int64_t width, int64_t rows, int64_t columns, const int32_t *centre, int32_t limit, sums_t *sums)
-{
-    uint16_t c0 = (uint16_t)centre[0], c1 = (uint16_t)centre[1], c2 = (uint16_t)centre[2], most = (uint16_t)limit;
-    memset(sums, 0, sizeof *sums);
-    for (int64_t first = 0; first < columns; first += LANES) {
-        uint16_t inside[LANES], count[LANES] = {0}, below[LANES] = {0}, s0[LANES] = {0}, s1[LANES] = {0}, s2[LANES] = {0};
-        for (int k = 0; k < LANES; k++)
-            inside[k] = first + k < columns;
-        for (int64_t row = 0; row < rows; row++) {
-            const uint16_t *p0 = planes + row * width + first, *p1 = p0 + size, *p2 = p1 + size;
+static inline window_t window_about(const level_t *level, int64_t row, int64_t column) {
+    int64_t top = (int64_t)rint(row - level->spatial), bottom = (int64_t)rint(row + level->spatial);
+    int64_t left = (int64_t)rint(column - level->spatial), right = (int64_t)rint(column + level->spatial);
+    top = top > 0 ? top : 0;
+    left = left > 0 ? left : 0;
+    bottom = bottom < level->height ? bottom : level->height - 1;
+    right = right < level->width ? right : level->width - 1;
+    return (window_t){top, left, bottom - top + 1, right - left + 1};
+}
+
+/* In 16 bits: a column of 81 levels, or of row numbers, sums to less than 2^16. */
+VECTOR_CLONES
+static void whole_sums(const level_t *level, window_t window, const double *centre, sums_t *sums) {
+    const uint16_t *start = level->whole + window.top * level->width + window.left;
+    int64_t size = level->height * level->width;
+    int rows = (int)window.rows, columns = (int)window.columns;
+    const uint16_t c0 = (uint16_t)centre[0], c1 = (uint16_t)centre[1], c2 = (uint16_t)centre[2], limit = (uint16_t)level->limit;
+    const uint16_t far = 2047; /* above any limit, which is at most 40^2, and small enough to add three of them */
+    int total = 0, row_total = 0, column_total = 0, totals[3] = {0};
+    for (int first = 0; first < columns; first += LANES) {
+        uint16_t inside[LANES], count[LANES] = {0}, earlier[LANES] = {0}, s0[LANES] = {0}, s1[LANES] = {0}, s2[LANES] = {0};
+        for (int k = 0; k < LANES; k++) inside[k] = first + k < columns ? 0xffff : 0;
+        for (int row = 0; row < rows; row++) {
+            const uint16_t *p0 = start + row * level->width + first, *p1 = p0 + size, *p2 = p1 + size;
             for (int k = 0; k < LANES; k++) {
                 uint16_t d0 = p0[k] - c0, d1 = p1[k] - c1, d2 = p2[k] - c2;
-                uint16_t q0 = d0 * d0, q1 = d1 * d1, q2 = d2 * d2;
-                q0 = q0 < FAR ? q0 : FAR;
-                q1 = q1 < FAR ? q1 : FAR;
-                q2 = q2 < FAR ? q2 : FAR;
-                uint16_t member = -((uint16_t)(q0 + q1 + q2) <= most) & -inside[k];
-                below[k] += count[k];
+                uint16_t q0 = d0 * d0, q1 = d1 * d1, q2 = d2 * d2; /* at most 255^2 < 2^16 */
+                q0 = q0 < far ? q0 : far;
+                q1 = q1 < far ? q1 : far;
+                q2 = q2 < far ? q2 : far;
+                uint16_t member = (uint16_t)(q0 + q1 + q2) <= limit ? inside[k] : 0;
+                earlier[k] += count[k]; /* a member adds 1 for each row after its own */
                 count[k] -= member;
                 s0[k] += p0[k] & member;
                 s1[k] += p1[k] & member;
@@ -55,59 +75,123 @@ static inline __attribute__((always_inline)) void window_sums(
             }
         }
         for (int k = 0; k < LANES; k++) {
-            sums->count += count[k];
-            sums->row += (int32_t)(rows - 1) * count[k] - below[k];
-            sums->column += (int32_t)(first + k) * count[k];
-            sums->colour[0] += s0[k];
-            sums->colour[1] += s1[k];
-            sums->colour[2] += s2[k];
+            total += count[k];
+            row_total += (rows - 1) * count[k] - earlier[k];
+            column_total += (first + k) * count[k];
+            totals[0] += s0[k];
+            totals[1] += s1[k];
+            totals[2] += s2[k];
+        }
+    }
+    *sums = (sums_t){total, row_total, column_total, {totals[0], totals[1], totals[2]}};
+}
+
+VECTOR_CLONES
+static void smooth_sums(const level_t *level, window_t window, const double *centre, sums_t *sums) {
+    const double *start = level->smooth + window.top * level->width + window.left;
+    int64_t size = level->height * level->width;
+    int rows = (int)window.rows, columns = (int)window.columns;
+    const double c0 = centre[0], c1 = centre[1], c2 = centre[2], limit = level->limit;
+    double count[MAX_COLUMNS] = {0}, earlier[MAX_COLUMNS] = {0}, s0[MAX_COLUMNS] = {0}, s1[MAX_COLUMNS] = {0}, s2[MAX_COLUMNS] = {0};
+    for (int row = 0; row < rows; row++) {
+        const double *p0 = start + row * level->width, *p1 = p0 + size, *p2 = p1 + size;
+        for (int k = 0; k < columns; k++) {
+            double d0 = p0[k] - c0, d1 = p1[k] - c1, d2 = p2[k] - c2;
+            double member = d0 * d0 + d1 * d1 + d2 * d2 <= limit ? 1 : 0;
+            earlier[k] += count[k];
+            count[k] += member;
+            s0[k] += p0[k] * member;
+            s1[k] += p1[k] * member;
+            s2[k] += p2[k] * member;
+        }
+    }
+    *sums = (sums_t){0};
+    for (int k = 0; k < columns; k++) {
+        sums->count += (int64_t)count[k];
+        sums->row += (rows - 1) * (int64_t)count[k] - (int64_t)earlier[k];
+        sums->column += k * (int64_t)count[k];
+        sums->colour[0] += s0[k];
+        sums->colour[1] += s1[k];
+        sums->colour[2] += s2[k];
+    }
+}
+
+/* Moves `state` to the end of its climb. Returns how many members the last window had, and in `last` its centre. */
+static int64_t climb(const level_t *level, state_t *state, state_t *last) {
+    int64_t members = 0;
+    for (int step = 0; step < STEPS; step++) {
+        window_t window = window_about(level, state->row, state->column);
+        sums_t sums;
+        if (level->whole)
+            whole_sums(level, window, state->colour, &sums);
+        else
+            smooth_sums(level, window, state->colour, &sums);
+        if (sums.count == 0) break;
+        members = sums.count;
+        *last = *state;
+        double scale = 1.0 / (double)members;
+        state->row = (int64_t)rint((double)(sums.row + window.top * members) * scale);
+        state->column = (int64_t)rint((double)(sums.column + window.left * members) * scale);
+        double distance = (double)(llabs(state->row - last->row) + llabs(state->column - last->column)), change = 0;
+        for (int c = 0; c < 3; c++) {
+            double colour = sums.colour[c] * scale;
+            state->colour[c] = level->whole ? rint(colour) : colour;
+            change += (state->colour[c] - last->colour[c]) * (state->colour[c] - last->colour[c]);
+        }
+        if (distance == 0 || distance + change <= 1) break;
+    }
+    return members;
+}
+
+/* Filters the wanted pixels of rows first_row .. last_row - 1 of one image, `whole` or `smooth` (the other is NULL).
+   result, three planes: the colours. windows, NULL or six planes: row, column and colour that each pixel's last window was about, and
+   how many members it had. */
+void degrade_mean_shift_climb(const uint16_t *whole, const double *smooth, const uint8_t *wanted, int64_t height, int64_t width,
+                              int64_t first_row, int64_t last_row, double spatial, double limit, double *result, double *windows) {
+    const level_t level = {whole, smooth, height, width, spatial, limit};
+    int64_t size = height * width;
+    for (int64_t pixel = first_row * width; pixel < last_row * width; pixel++) {
+        if (!wanted[pixel]) continue;
+        state_t state = {pixel / width, pixel % width, {0}}, last;
+        for (int c = 0; c < 3; c++) state.colour[c] = whole ? whole[pixel + c * size] : smooth[pixel + c * size];
+        int64_t members = climb(&level, &state, &last);
+        for (int c = 0; c < 3; c++) result[pixel + c * size] = state.colour[c];
+        if (windows) {
+            const double values[6] = {(double)last.row, (double)last.column, last.colour[0], last.colour[1], last.colour[2], (double)members};
+            for (int k = 0; k < 6; k++) windows[pixel + k * size] = values[k];
         }
     }
 }
 
 VECTOR_CLONES
-static void climb(const uint16_t *planes, const level_t *level, state_t *state)
-{
-    for (int step = 0; step < STEPS; step++) {
-        int64_t top = max((int64_t)rint(state->row - level->spatial), 0);
-        int64_t bottom = min((int64_t)rint(state->row + level->spatial), level->height - 1);
-        int64_t left = max((int64_t)rint(state->column - level->spatial), 0);
-        int64_t right = min((int64_t)rint(state->column + level->spatial), level->width - 1);
-        sums_t sums;
-        window_sums(planes + top * level->width + left, level->height * level->width, level->width, bottom - top + 1, right - left + 1,
-                    state->colour, level->limit, &sums);
-        if (sums.count == 0)
-            return;
-        double scale = 1.0 / sums.count;
-        state_t next = {(int32_t)rint((sums.row + top * sums.count) * scale), (int32_t)rint((sums.column + left * sums.count) * scale), {0}};
-        int32_t distance = abs(next.row - state->row) + abs(next.column - state->column);
-        int32_t change = distance;
-        for (int c = 0; c < 3; c++) {
-            next.colour[c] = (int32_t)rint(sums.colour[c] * scale);
-            int32_t difference = next.colour[c] - state->colour[c];
-            change += difference * difference;
-        }
-        *state = next;
-        if (distance == 0 || change <= 1)
-            return;
+static void share_out(const double *restrict p0, const double *restrict p1, const double *restrict p2, const double *centre, double limit,
+                      const double *share, int64_t columns, double *restrict r0, double *restrict r1, double *restrict r2) {
+    const double c0 = centre[0], c1 = centre[1], c2 = centre[2], g0 = share[0], g1 = share[1], g2 = share[2];
+    for (int64_t k = 0; k < columns; k++) {
+        double d0 = p0[k] - c0, d1 = p1[k] - c1, d2 = p2[k] - c2;
+        double member = d0 * d0 + d1 * d1 + d2 * d2 <= limit ? 1 : 0;
+        r0[k] += g0 * member;
+        r1[k] += g1 * member;
+        r2[k] += g2 * member;
     }
 }
 
-/* Filters rows first .. last - 1 of one image: planes of 16 bits, with LANES more values behind them; result likewise, written where wanted. */
-void mean_shift_climb(
-    const uint16_t *planes, const uint8_t *wanted, int64_t height, int64_t width, int64_t first, int64_t last, double spatial, int64_t limit,
-    int16_t *result)
-{
-    level_t level = {height, width, spatial, (int32_t)limit};
+/* Adds to `result` the gradient of one image: each wanted pixel's, shared out evenly among the members of its last window. */
+void degrade_mean_shift_climb_backward(const double *image, const uint8_t *wanted, int64_t height, int64_t width, double spatial,
+                                       double limit, const double *windows, const double *gradient, double *result) {
+    const level_t level = {NULL, image, height, width, spatial, limit};
     int64_t size = height * width;
-    for (int64_t row = first; row < last; row++)
-        for (int64_t column = 0; column < width; column++) {
-            int64_t pixel = row * width + column;
-            if (!wanted[pixel])
-                continue;
-            state_t state = {(int32_t)row, (int32_t)column, {planes[pixel], planes[pixel + size], planes[pixel + 2 * size]}};
-            climb(planes, &level, &state);
-            for (int c = 0; c < 3; c++)
-                result[pixel + c * size] = (int16_t)state.colour[c];
+    for (int64_t pixel = 0; pixel < size; pixel++) {
+        if (!wanted[pixel]) continue;
+        const double *at = windows + pixel;
+        window_t window = window_about(&level, (int64_t)at[0], (int64_t)at[size]);
+        const double centre[3] = {at[2 * size], at[3 * size], at[4 * size]};
+        double share[3];
+        for (int c = 0; c < 3; c++) share[c] = gradient[pixel + c * size] / at[5 * size];
+        for (int64_t row = window.top; row < window.top + window.rows; row++) {
+            const double *p = image + row * width + window.left;
+            double *r = result + row * width + window.left;
+            share_out(p, p + size, p + 2 * size, centre, limit, share, window.columns, r, r + size, r + 2 * size);
         }
+    }
 }

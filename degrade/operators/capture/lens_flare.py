@@ -7,12 +7,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+import numpy.typing as npt
 import torch
 from torch import Tensor
 
 from degrade.draws import Stream, randint, uniform
 from degrade.kernels import filter, quantize, raster
-from degrade.operator import Operator, Plan, Size, levels
+from degrade.operator import Operator, Plan, Size, levels, per_image
 
 FEWEST, FLARES = 3, 30  # flares: 3 + int(30 i)
 SMALLEST_GLOW, LARGEST_GLOW = 10, 50  # radius in pixels
@@ -61,19 +62,20 @@ class LensFlare(Operator[Params]):
 
     def plan(self, size: Size, intensities: Sequence[float], params: Sequence[Params]) -> Plan:
         kernels = [filter.gaussian_weights(KERNEL_SIZE, SIGMA * i) for i in intensities]
-        return {"flare": torch.from_numpy(np.stack([_painted(size, p) for p in params])), "kernel": filter.stack_about_centre(kernels)}
+        return {
+            "flare": torch.from_numpy(np.stack([_painted(size, p) for p in params])),
+            "kernel": filter.stack_about_centre(kernels),
+            "colour": torch.tensor(COLOUR)[None, :, None, None].repeat(len(params), 1, 1, 1),
+        }
 
     def apply(self, images: Tensor, plan: Plan, intensity: Tensor) -> Tensor:
         kernel = filter.gaussian_with_gradient(plan["kernel"], SIGMA * intensity)
-        image = levels(images, torch.float64)
+        image = levels(images)
         flare = filter.gaussian_blur(plan["flare"].to(images.dtype), kernel).to(image.dtype)  # 0..1
-        channel = torch.arange(len(COLOUR), device=images.device)
-        colour = torch.where(channel == 0, COLOUR[0], COLOUR[1])[:, None, None]
-        added = (ADDED * intensity).to(image.dtype)[:, None, None, None] * flare
-        return quantize.trunc(image + added * colour, images.dtype)
+        return quantize.trunc(image + per_image(ADDED * intensity, images) * flare * plan["colour"], images.dtype)
 
 
-def _painted(size: Size, params: Params) -> np.ndarray:
+def _painted(size: Size, params: Params) -> npt.NDArray[np.uint8]:
     """(1, H, W): 1 where a glow or a streak stands."""
     glows, streaks = len(params.glows), len(params.streaks)
     discs = raster.circles(params.glows, size)

@@ -113,4 +113,7 @@ def _painted(size: Size, params: Params) -> tuple[npt.NDArray[np.uint8], npt.NDA
         spans = raster.fine_strokes(ends, np.full(len(ends), text.thickness), size)
         layers.append((spans, np.full(len(ends), len(palette) - 1)))
     colour = raster.paint(layers, size, np.int64)
-    return palette[colour].transpose(2, 0, 1), colour[None] > 0
+    cover = colour > 0
+    levels = np.zeros((*size, 3), dtype=np.uint8)
+    levels[cover] = palette[colour[cover]]
+    return levels.transpose(2, 0, 1), cover[None]

@@ -1,0 +1,349 @@
+"""MMD-Bench's report: every model's scores and drops, whole and by stratum, as plain data for JSON."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from degrade.scoring.answers import Profile
+from degrade.scoring.benchmarks import Figure, Scored, circular_groups, listed, rule_of, score_result
+from degrade.scoring.builds import Build, Variant
+from degrade.scoring.drops import Bootstrap, Drop, average, compare, score_interval
+from degrade.scoring.results import Found, Result
+from degrade.scoring.tables import ScoringError
+
+Record = dict[str, Any]
+SEVERAL = "(several)"
+"""The operator of a group whose rows got different ones."""
+
+
+@dataclass(frozen=True)
+class Side:
+    """A scored file and the variant it answers (None: no variant of the build, but the official file or a file without a build)."""
+
+    scored: Scored
+    variant: Variant | None
+
+    @property
+    def result(self) -> Result:
+        return self.scored.result
+
+
+def choose(found: Found, judged: bool) -> list[Result]:
+    """One file for every model and data set: answers or, with `judged` and for MM-Vet, what a judge made of them.
+
+    Raises:
+        ScoringError: where several judges judged one file.
+    """
+    groups: dict[tuple[str, str], list[Result]] = {}
+    for result in found.results:
+        groups.setdefault((result.model, result.dataset), []).append(result)
+    chosen, faults = [], []
+    for (model, dataset), group in groups.items():
+        judges = [result for result in group if result.judge is not None]
+        plain = [result for result in group if result.judge is None]
+        if judges and (judged or rule_of(judges[0].benchmark) == "judge" or not plain):
+            if len(judges) > 1:
+                paths = " and ".join(str(result.path) for result in judges)
+                faults.append(f"{model}: {dataset} was judged by {listed(str(r.judge) for r in judges)}: keep one of {paths}")
+            chosen.append(judges[0])
+        else:
+            chosen.append(plain[0])
+    if faults:
+        raise ScoringError("\n".join(faults))
+    return chosen
+
+
+def report(
+    results: Sequence[Result], build: Build | None, profile: Profile, judged: bool, bootstrap: Bootstrap, notes: Iterable[str] = ()
+) -> Record:
+    """Score files and, with a build, the drops between them.
+
+    Args:
+        results: one for each model and data set, see :func:`choose`.
+        build: the build that made the degraded files; None: plain scores.
+        profile, judged: see :func:`degrade.scoring.benchmarks.score_result`.
+        bootstrap: how intervals are drawn.
+        notes: what was noticed before.
+
+    Returns:
+        see docs/scoring.md.
+
+    Raises:
+        ScoringError: with a line for every fault of every file.
+    """
+    faults: list[str] = []
+    sides: list[Side] = []
+    for result in results:
+        try:
+            scored = score_result(result, profile, judged)
+            variant = build.variants.get(result.dataset) if build else None
+            if build is not None:
+                check_rows(result, build, variant)
+        except ScoringError as error:
+            faults.append(str(error))
+            continue
+        sides.append(Side(scored, variant))
+    if faults:
+        raise ScoringError("\n".join(faults))
+    out: Record = {
+        "profile": profile,
+        "judged": judged,
+        "bootstrap": {"seed": bootstrap.seed, "resamples": bootstrap.resamples, "interval": "95 % percentile"},
+        "build": None if build is None else {"folder": str(build.folder), "standard": build.standard, "why_not": build.why_not},
+        "files": {side.result.stem: file_record(side, bootstrap) for side in sides},
+        **{name: [] for name in ("drops", "averages", "by_operator", "by_category", "by_capability")},
+        "notes": [*notes, *(note for side in sides for note in side.scored.notes)],
+    }
+    if len(out["files"]) < len(sides):
+        doubled = [stem for stem, n in Counter(side.result.stem for side in sides).items() if n > 1]
+        raise ScoringError(f"several result files are named {listed(doubled)}: score one model's folder at a time")
+    if build is not None:
+        for model in dict.fromkeys(side.result.model for side in sides):
+            try:
+                _model_drops(out, model, [side for side in sides if side.result.model == model], build, bootstrap)
+            except ScoringError as error:
+                faults.append(str(error))
+        if faults:
+            raise ScoringError("\n".join(faults))
+    return out
+
+
+def file_record(side: Side, bootstrap: Bootstrap) -> Record:
+    """What score.json says of one file."""
+    scored, variant = side.scored, side.variant
+    score = scored.figures.get("score")
+    record: Record = {
+        "model": side.result.model,
+        "benchmark": side.result.benchmark,
+        "dataset": side.result.dataset,
+        "variant": variant.name if variant else side.result.dataset.removeprefix(side.result.benchmark).strip("_") or "official",
+        "score": score.mean() if score else None,
+        "ci95": _list(score_interval(score, bootstrap, f"{side.result.stem}/score")) if score else None,
+        "n": scored.n,
+        "unparsed": len(scored.unparsed) if scored.how not in ("judged", "unjudged") else None,
+        "scored_by": scored.how if scored.how in ("judged", "unjudged") else f"exact matching ({scored.how})",
+        "judge": side.result.judge if scored.how == "judged" else None,
+        "path": str(side.result.path),
+    }
+    for name, figure in scored.figures.items():
+        if name != "score":
+            record[name] = figure.mean()
+            record[f"{name}_ci95"] = _list(score_interval(figure, bootstrap, f"{side.result.stem}/{name}"))
+    if scored.rule == "circular" and score:
+        record["groups"] = len(score.ids)
+    if "pair_score" in scored.figures:
+        record["pairs"] = len(scored.figures["pair_score"].ids)
+    record["capabilities"] = {
+        level: {name: {"score": part.mean(), "n": len(part.ids)} for name in _names(units) if (part := _part(score, units, name))}
+        for level, units in scored.capabilities.items()
+        if score
+    }
+    return record
+
+
+def check_rows(result: Result, build: Build, variant: Variant | None) -> None:
+    """Refuse a result file whose rows are not those of the build.
+
+    The official file may have more rows than a build that was told to skip some; and a judge leaves one row for each of MMBench's groups.
+
+    Raises:
+        ScoringError: names the rows that are missing and those that are too many.
+    """
+    wanted = variant.rows if variant else build.rows_of(result.benchmark)
+    if wanted is None:
+        return
+    got = [row["index"] for row in result.table.rows]
+    if result.judge is not None and rule_of(result.benchmark) == "circular" and not any(i.isdecimal() and int(i) >= 1_000_000 for i in got):
+        wanted = {members[0]: wanted[members[0]] for members in circular_groups([{"index": index} for index in wanted]).values()}
+    present = set(got)
+    missing = [index for index in wanted if index not in present]
+    extra = [index for index in got if index not in wanted] if variant is not None or build.standard else []
+    if not missing and not extra:
+        return
+    where = f"the manifest of {variant.stem}" if variant else f"the manifests of {result.benchmark}"
+    parts = [f"{what} {len(rows)}: index {listed(rows)}" for what, rows in (("missing", missing), ("too many", extra)) if rows]
+    none = "; no row is the same, is this another build's manifest?" if len(missing) == len(wanted) else ""
+    raise ScoringError(f"{result.path}: its {len(got)} rows are not the {len(wanted)} of {where}: {'; '.join(parts)}{none}")
+
+
+def check_same_questions(clean: Result, degraded: Result) -> None:
+    """Refuse to pair files whose rows of one index ask different questions.
+
+    Raises:
+        ScoringError: names the rows.
+    """
+    asked = {row["index"]: row for row in clean.table.rows}
+    faults = []
+    for row in degraded.table.rows:
+        before = asked.get(row["index"])
+        for name in ("question", "answer"):
+            if before is not None and name in row and name in before and _plain(row[name]) != _plain(before[name]):
+                faults.append(f"index {row['index']}: {name} {row[name][:40]!r}, not {before[name][:40]!r}")
+    if faults:
+        raise ScoringError(f"{degraded.path} and {clean.path} do not ask the same questions: {listed(faults, '; ')}")
+
+
+def _plain(cell: str) -> str:
+    """A cell without what formats change: line ends, outer blanks, how a number is written."""
+    cell = " ".join(cell.split())
+    try:
+        return repr(float(cell))
+    except ValueError:
+        return cell
+
+
+def _model_drops(out: Record, model: str, sides: Sequence[Side], build: Build, bootstrap: Bootstrap) -> None:
+    by_benchmark: dict[str, list[Side]] = {}
+    for side in sides:
+        by_benchmark.setdefault(side.result.benchmark, []).append(side)
+    averages: dict[str, dict[str, Drop]] = {}
+    for benchmark, files in by_benchmark.items():
+        clean = _clean_side(files)
+        degraded = [side for side in files if side.variant is not None and side.variant.kind != "clean"]
+        if not degraded:
+            if benchmark in build.benchmarks:
+                out["notes"].append(f"{model}: no answers to degraded {benchmark}")
+            continue
+        if clean is None:
+            out["notes"].append(f"{model}: no clean answers to {benchmark}, neither to {build.control(benchmark)} nor to {benchmark}: no drop")
+            continue
+        absent = [v.stem for v in build.variants.values() if v.benchmark == benchmark and v.stem not in {s.result.dataset for s in files}]
+        if absent:
+            out["notes"].append(f"{model}: no answers to {listed(absent)}")
+        for side in degraded:
+            check_same_questions(clean.result, side.result)
+            if (clean.scored.how == "judged") != (side.scored.how == "judged"):
+                one, other = clean.result.path, side.result.path
+                raise ScoringError(f"{one} is {clean.scored.how} and {other} {side.scored.how}: a drop between them would compare judges")
+        if "score" not in clean.scored.figures or any("score" not in side.scored.figures for side in degraded):
+            continue  # a note of the file says that it needs a judge
+        pairing = _Pairing(model, benchmark, clean, bootstrap)
+        for side in degraded:
+            if side.variant is not None and side.variant.kind == "mixed":
+                _mixed(out, pairing, side, side.variant, averages)
+        _per_operator(out, pairing, degraded)
+    for severity, drops in averages.items():
+        out["averages"].append({"model": model, "severity": severity, **average(drops)})
+
+
+def _clean_side(files: Sequence[Side]) -> Side | None:
+    control = [side for side in files if side.variant is not None and side.variant.kind == "clean"]
+    official = [side for side in files if side.variant is None]
+    return next(iter(control + official), None)
+
+
+@dataclass(frozen=True)
+class _Pairing:
+    """One model on one benchmark: everything that is compared with its clean answers."""
+
+    model: str
+    benchmark: str
+    clean: Side
+    bootstrap: Bootstrap
+
+    def head(self, variant: Variant) -> Record:
+        return {"model": self.model, "benchmark": self.benchmark, "severity": variant.severity, "source": variant.kind}
+
+    def drop(self, sides: Sequence[Side], name: str, keep: Collection[str] | None = None, figure: str = "score") -> Drop:
+        figures = [_degraded_only(side, side.scored.figures[figure]) for side in sides]
+        label = f"{self.model}/{self.benchmark}/{name}/{figure}"
+        return compare(self.clean.scored.figures[figure], figures, self.bootstrap, label, keep)
+
+
+def _degraded_only(side: Side, figure: Figure) -> Figure:
+    """The figure without units that a build with on_error=keep left clean."""
+    if side.variant is None or not side.variant.kept:
+        return figure
+    row_of = side.scored.row_of
+    inside = [i for i, unit in enumerate(figure.ids) if row_of.get(unit, unit) not in side.variant.kept]
+    strata = None if figure.strata is None else tuple(figure.strata[i] for i in inside)
+    return replace(figure, ids=tuple(figure.ids[i] for i in inside), values=figure.values[inside], strata=strata)
+
+
+def _mixed(out: Record, pairing: _Pairing, side: Side, variant: Variant, averages: dict[str, dict[str, Drop]]) -> None:
+    clean, head = pairing.clean, pairing.head(variant)
+    whole = pairing.drop([side], variant.stem)
+    record = {
+        **head,
+        **whole.record(),
+        "clean_file": clean.result.stem,
+        "clean_side": "control" if clean.variant is not None else "official",
+        "degraded_file": side.result.stem,
+        "scored_by": side.scored.how,
+        "figures": {},
+    }
+    headline = whole
+    for name in clean.scored.figures:
+        if name != "score" and name in side.scored.figures:
+            other = pairing.drop([side], variant.stem, figure=name)
+            record["figures"][name] = other.record()
+            headline = other if name == clean.scored.headline else headline
+    out["drops"].append(record)
+    averages.setdefault(variant.severity, {})[pairing.benchmark] = headline
+
+    units = side.scored.row_of
+    operators = {unit: _operator(side, variant, unit) for unit in units}
+    for operator in _in_order(operators.values(), variant.categories):
+        keep = [unit for unit, name in operators.items() if name == operator]
+        drop = pairing.drop([side], f"{variant.stem}/{operator}", keep)
+        out["by_operator"].append({**head, "operator": operator, "category": variant.categories.get(operator), **drop.record()})
+    categories = {unit: variant.categories.get(operator, SEVERAL) for unit, operator in operators.items()}
+    for category in dict.fromkeys(variant.categories.get(name, SEVERAL) for name in _in_order(operators.values(), variant.categories)):
+        keep = [unit for unit, name in categories.items() if name == category]
+        drop = pairing.drop([side], f"{variant.stem}/{category}", keep)
+        out["by_category"].append({**head, "category": category, **drop.record()})
+    for level, capabilities in clean.scored.capabilities.items():
+        for name in _names(capabilities):
+            keep = [unit for unit, names in capabilities.items() if name in names]
+            drop = pairing.drop([side], f"{variant.stem}/{level}/{name}", keep)
+            out["by_capability"].append({**head, "level": level, "capability": name, **drop.record()})
+
+
+def _per_operator(out: Record, pairing: _Pairing, degraded: Sequence[Side]) -> None:
+    groups: dict[tuple[str, str], list[Side]] = {}
+    for side in degraded:
+        variant = side.variant
+        if variant is None or variant.kind != "per_operator":
+            continue
+        operator = variant.operator or SEVERAL
+        category = variant.categories.get(operator, SEVERAL)
+        drop = pairing.drop([side], variant.stem)
+        out["by_operator"].append({**pairing.head(variant), "operator": operator, "category": category, **drop.record()})
+        groups.setdefault((variant.severity, category), []).append(side)
+    for (severity, category), sides in groups.items():
+        variant = sides[0].variant
+        assert variant is not None
+        drop = pairing.drop(sides, f"per_operator/{severity}/{category}")
+        operators = [side.variant.operator for side in sides if side.variant is not None]
+        out["by_category"].append({**pairing.head(variant), "category": category, "operators": operators, **drop.record()})
+
+
+def _operator(side: Side, variant: Variant, unit: str) -> str:
+    """The operator that all rows of a unit got."""
+    if side.scored.rule != "circular":
+        return variant.rows[side.scored.row_of[unit]] or SEVERAL
+    names = {variant.rows[index] for index in circular_groups(side.result.table.rows)[unit]}
+    return names.pop() or SEVERAL if len(names) == 1 else SEVERAL
+
+
+def _in_order(names: Iterable[str], order: Mapping[str, str]) -> list[str]:
+    places = {name: place for place, name in enumerate(order)}
+    return sorted(set(names), key=lambda name: (places.get(name, len(places)), name))
+
+
+def _names(units: Mapping[str, Sequence[str]]) -> list[str]:
+    return sorted({name for names in units.values() for name in names})
+
+
+def _part(figure: Figure | None, units: Mapping[str, Sequence[str]], name: str) -> Figure | None:
+    if figure is None:
+        return None
+    inside = [i for i, unit in enumerate(figure.ids) if name in units.get(unit, ())]
+    return Figure(tuple(figure.ids[i] for i in inside), figure.values[inside])
+
+
+def _list(pair: tuple[float, float] | None) -> list[float] | None:
+    return None if pair is None else list(pair)
