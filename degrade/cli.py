@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
+import json
 import re
 import sys
 import textwrap
@@ -17,10 +18,16 @@ import typing
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from degrade import config as schema
 from degrade.config import REQUIRED, ConfigError
+from degrade.data.errors import SourceError
+from degrade.data.staging import FolderError
+from degrade.progress import Progress, duration
+
+if TYPE_CHECKING:
+    from degrade.build import Estimate
 
 DONE, FAILED, WRONG, INTERRUPTED = 0, 1, 2, 130
 FLAGS = ("--help", "--multirun", "--cfg", "--config-dir", "--debug", "--version")
@@ -53,8 +60,6 @@ class Verb:
 
 
 def _list(config: schema.ListConfig) -> int:
-    import json
-
     from degrade.operators import OPERATORS
 
     rows = [
@@ -79,7 +84,100 @@ def _preview(config: schema.PreviewConfig) -> int:
     return DONE
 
 
+def _build(config: schema.BuildConfig) -> int:
+    from degrade.build import build, estimate
+
+    if config.dry_run:
+        _announce(config, estimate(config))
+        return DONE
+    with Progress("rows") as progress:
+        report = build(config, progress, lambda expected: _announce(config, expected))
+    for bad in report.empty:
+        print(f"no image: {bad}", file=sys.stderr)
+    if report.failed:
+        print(f"{len(report.failed)} rows could not be degraded:", *report.failed, sep="\n  ", file=sys.stderr)
+    size = sum(file.stat().st_size for file in report.files)
+    print(f"{len(report.files)} files, {_bytes(size)}, are in {report.output} ({duration(report.seconds)})")
+    print(f"  the files' images, row by row:  {report.output}/*.manifest.jsonl")
+    print(f"  what was built, and how:        {report.output / 'build.json'}")
+    print(f"  to evaluate with VLMEvalKit:    run.py --config {report.output / 'vlmevalkit.json'}")
+    if report.unpublished:
+        print(f"not written because of failed rows: {', '.join(report.unpublished)}; see on_error in degrade build --help", file=sys.stderr)
+    if report.stale:
+        print("VLMEvalKit holds images unpacked earlier under these names; remove them, or give the build a tag:", file=sys.stderr)
+        print(*report.stale, sep="\n", file=sys.stderr)
+    return DONE if report.ok else FAILED
+
+
+def _announce(config: schema.BuildConfig, expected: Estimate) -> None:
+    there = f" ({len(expected.done)} more are there already)" if expected.done else ""
+    cost = f"about {_bytes(expected.bytes)}, about {duration(expected.seconds)}"
+    print(f"{config.source}: {expected.rows:,} rows, {expected.images:,} images")
+    print(f"{len(expected.files)} files to write in {config.output}{there}, {cost}", flush=True)
+
+
+def _bytes(count: float) -> str:
+    """A size for people.
+
+    >>> _bytes(900), _bytes(12_345_678)
+    ('900 B', '12.3 MB')
+    """
+    if count < 1000:
+        return f"{count:.0f} B"
+    for unit in ("kB", "MB", "GB"):
+        count /= 1000
+        if count < 1000:
+            return f"{count:.1f} {unit}"
+    return f"{count / 1000:.1f} TB"
+
+
+def _replay(config: schema.ReplayConfig) -> int:
+    from degrade.build import replay
+    from degrade.data import manifest, staging
+
+    again = replay(config.manifest, config.index, config.part, config.source)
+    stem = Path(config.manifest).name.removesuffix(manifest.SUFFIX)
+    file_name = re.sub(r"[^\w.-]+", "_", f"{stem}_{config.index}")
+    output = Path(config.output or f"outputs/{file_name}.{again.suffix}")
+    output.parent.mkdir(parents=True, exist_ok=True)
+    staging.write(output, again.data)
+    record = again.line["record"]
+    what = f"{record['operator']} at intensity {record['intensity']}" if record else "the clean image"
+    print(f"wrote {output}: {what}, byte for byte as in the build")
+    return DONE
+
+
+def _score(config: schema.ScoreConfig) -> int:
+    from degrade.scoring import report, score
+
+    result = score(config)
+    return _report(result, report.mmd_table, config.json, config.output)
+
+
+def _mmr(config: schema.MmrConfig) -> int:
+    from degrade.scoring import report, score_mmr
+
+    result = score_mmr(config)
+    return _report(result, report.mmr_table, config.json, config.output)
+
+
+def _report(result: dict[str, Any], table: Callable[[dict[str, Any]], str], as_json: bool, output: str) -> int:
+    if as_json:
+        print(json.dumps(result, indent=1, ensure_ascii=False, allow_nan=False))
+    else:
+        print(table(result), f"\nThe report is in {output}", sep="\n")
+    return DONE
+
+
 VERBS: dict[str, Verb] = {
+    "build": Verb(schema.BuildConfig, _build, "degrade build source=MMStar.tsv output=outputs/mmstar severities=[low,mid,high]"),
+    "replay": Verb(
+        schema.ReplayConfig,
+        _replay,
+        "degrade replay manifest=outputs/mmd-bench/MMStar_CLEAN.manifest.jsonl index=0",
+    ),
+    "score": Verb(schema.ScoreConfig, _score, "degrade score results=outputs/answers build=outputs/mmd-bench"),
+    "mmr": Verb(schema.MmrConfig, _mmr, "degrade mmr questions=MMR-benchmark.json answers=answers.jsonl"),
     "list": Verb(schema.ListConfig, _list, "degrade list"),
     "preview": Verb(schema.PreviewConfig, _preview, "degrade preview image=photo.jpg severities=[0.1,0.5,1] output=sheet.png"),
 }
@@ -97,16 +195,19 @@ def main(argv: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         print("degrade: interrupted; the same command goes on where this one stopped", file=sys.stderr)
         return INTERRUPTED
-    except ConfigError as error:
-        if debug:
-            raise
-        print(f"degrade: {error}", file=sys.stderr)
-        return WRONG
     except (OSError, ValueError) as error:
         if debug:
             raise
-        print(f"degrade: {_describe(error)} (--debug shows where)", file=sys.stderr)
-        return FAILED
+        print(f"degrade: {_describe(error)}", file=sys.stderr)
+        return _code(error)
+
+
+def _code(error: Exception) -> int:
+    """What was asked for cannot be meant (2), or went wrong (1): a folder that cannot be written has the system's error behind it."""
+    asked = isinstance(error, ConfigError | SourceError | FileNotFoundError) or (
+        isinstance(error, FolderError) and not isinstance(error.__cause__, OSError)
+    )
+    return WRONG if asked else FAILED
 
 
 def _describe(error: Exception) -> str:
@@ -154,7 +255,7 @@ def _run(verb: Verb, jobs: list[tuple[str, Any]]) -> int:
             code = verb.run(config)
         except (OSError, ValueError) as error:
             print(f"degrade: {_describe(error)}", file=sys.stderr)
-            code = FAILED
+            code = _code(error)
         if code != DONE:
             failed.append(label)
     print(f"{len(jobs) - len(failed)} of {len(jobs)} runs done" + "".join(f"\n  failed: {label}" for label in failed))
@@ -251,8 +352,7 @@ def _parse(
     known = key.split(".", 1)[0]
     if known not in fields and known not in groups:
         raise schema.unknown("key", key, [*fields, *(g for g in groups if g not in fields)])
-    literal = known in fields and known not in groups and str in _kinds(hints[known])
-    if literal:
+    if known in fields and known not in groups and _is_text(fields[known], hints[known], value):
         text = f"{stem}={_literal(key, value, fields[known], hints[known], multirun)}"
     try:
         override = OverridesParser.create().parse_override(text)
@@ -288,6 +388,12 @@ def _kinds(hint: Any) -> set[Any]:
     """
     options = typing.get_args(hint) if isinstance(hint, types.UnionType) or typing.get_origin(hint) is typing.Union else (hint,)
     return {typing.get_origin(option) or option for option in options}
+
+
+def _is_text(field: dataclasses.Field[Any], hint: Any, value: str) -> bool:
+    """Whether a value is to be taken as it stands: a text, or one path without brackets for a list of paths."""
+    kinds = _kinds(hint)
+    return str in kinds or (list in kinds and field.metadata["path"] and not value.startswith("["))
 
 
 def _literal(key: str, value: str, field: dataclasses.Field[Any], hint: Any, multirun: bool) -> str:

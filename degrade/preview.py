@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import os
+import io
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,7 +13,8 @@ from PIL import Image, ImageDraw, ImageFont
 from torch import Tensor
 
 from degrade.config import PreviewConfig, check
-from degrade.data.errors import SourceError
+from degrade.data import staging
+from degrade.data.errors import RowError, SourceError
 from degrade.data.images import decode
 from degrade.data.sample import sample_image
 from degrade.functional import apply
@@ -94,15 +95,16 @@ def preview(config: PreviewConfig) -> Path:
             data = Path(config.image).read_bytes()
         except OSError as error:
             raise SourceError(f"image={config.image}: {error.strerror}; a JPEG, PNG or other image file is wanted, or `sample`") from error
-    sheet = contact_sheet(decode(data), config.operators, config.severities, config.seed, config.width)
+    try:
+        image = decode(data)
+    except RowError as error:
+        raise SourceError(f"image={config.image}: {error}") from error
+    sheet = contact_sheet(image, config.operators, config.severities, config.seed, config.width)
     output = Path(config.output)
     output.parent.mkdir(parents=True, exist_ok=True)
-    part = output.with_name(f".{output.name}.{os.getpid()}.part")  # the name appears when the file is complete
-    try:
-        Image.fromarray(sheet.permute(1, 2, 0).numpy()).save(part, "PNG", optimize=True)
-        part.replace(output)
-    finally:
-        part.unlink(missing_ok=True)
+    encoded = io.BytesIO()
+    Image.fromarray(sheet.permute(1, 2, 0).numpy()).save(encoded, "PNG", optimize=True)
+    staging.write(output, encoded.getvalue())
     return output
 
 

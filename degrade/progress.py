@@ -10,6 +10,7 @@ from typing import TextIO
 
 TERMINAL_SECONDS = 0.2
 LOG_SECONDS = 15.0
+LEAST_SECONDS = 0.5  # a rate over less says nothing
 
 
 class Progress:
@@ -42,7 +43,7 @@ class Progress:
 
     def line(self, done: int, total: int | None, seconds: float) -> str:
         """The text of one report."""
-        rate = (done - self.first) / seconds if seconds > 0 else 0.0
+        rate = (done - self.first) / seconds if seconds >= LEAST_SECONDS else 0.0
         parts = [f"{done:,} {self.unit}" if total is None else f"{done:,} of {total:,} {self.unit} ({done / max(total, 1):.0%})"]
         if rate > 0:
             parts.append(f"{rate:,.1f} a second")

@@ -7,6 +7,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal
 
+Rule = Literal["rows", "circular", "pairs", "sources", "judge"]
+
 
 @dataclass(frozen=True)
 class Benchmark:
@@ -19,6 +21,7 @@ class Benchmark:
         vlmevalkit_class: the dataset class that evaluates it.
         aliases: other names it goes by, compared without case, ``-``, ``_`` and spaces.
         degraded: whether a build degrades it (R-Bench-Dis is only scored).
+        rule: how it is scored: by rows, by circular groups of rotations, by rows and pairs, by rows and sources, or by a judge.
     """
 
     name: str
@@ -28,6 +31,7 @@ class Benchmark:
     vlmevalkit_class: str = "ImageMCQDataset"
     aliases: tuple[str, ...] = ()
     degraded: bool = True
+    rule: Rule = "rows"
 
 
 _OPENCOMPASS = "https://opencompass.openxlab.space/utils"
@@ -41,6 +45,7 @@ BENCHMARKS: dict[str, Benchmark] = {
             f"{_OPENCOMPASS}/benchmarks/MMBench/MMBench_DEV_EN_V11.tsv",
             "30c05be8f2f347a50be25aa067248184",
             aliases=("MMBench", "MMBench_EN", "MMBench_DEV_EN"),
+            rule="circular",
         ),
         Benchmark(
             "MMVet",
@@ -49,8 +54,9 @@ BENCHMARKS: dict[str, Benchmark] = {
             "748aa6d4aa9d4de798306a63718455e3",
             vlmevalkit_class="MMVet",
             aliases=("MM-Vet",),
+            rule="judge",
         ),
-        Benchmark("MMVP", 300, f"{_OPENCOMPASS}/VLMEval/MMVP.tsv", "8cb732b141a0cba5b42159df2839e557"),
+        Benchmark("MMVP", 300, f"{_OPENCOMPASS}/VLMEval/MMVP.tsv", "8cb732b141a0cba5b42159df2839e557", rule="pairs"),
         Benchmark(
             "CV-Bench-2D",
             1438,
@@ -58,6 +64,7 @@ BENCHMARKS: dict[str, Benchmark] = {
             "a7cff4cc2857cc237ee2b89e62bccb2d",
             vlmevalkit_class="CVBench",
             aliases=("CVBench", "CVBench2D"),
+            rule="sources",
         ),
         Benchmark("MMStar", 1500, f"{_OPENCOMPASS}/VLMEval/MMStar.tsv", "e1ecd2140806c1b1bbf54b43372efb9e"),
         Benchmark("RealWorldQA", 765, f"{_OPENCOMPASS}/VLMEval/RealWorldQA.tsv", "4de008f55dc4fd008ca9e15321dc44b7"),
@@ -75,6 +82,26 @@ BENCHMARKS: dict[str, Benchmark] = {
 
 _CLASSES = {"MME": "ImageYORNDataset"}
 """VLMEvalKit's classes of benchmarks that are not among ours."""
+
+OPERATOR_CATEGORIES: dict[str, str] = {
+    "lens_blur": "capture",
+    "lens_flare": "capture",
+    "motion_blur": "capture",
+    "dirty_lens": "capture",
+    "hsv_saturation": "capture",
+    "jpeg_compression": "transmission",
+    "block_exchange": "transmission",
+    "mean_shift": "transmission",
+    "scan_lines": "transmission",
+    "dark_illumination": "environment",
+    "atmospheric_turbulence": "environment",
+    "gaussian_noise": "environment",
+    "color_diffusion": "environment",
+    "sharpness_change": "postprocessing",
+    "graffiti": "postprocessing",
+    "watermark_damage": "postprocessing",
+}
+"""The operators of MMD-Bench by name, in its order, with their categories: for those who read file names and reports, not pixels."""
 
 NAMED_SEVERITIES = ("low", "mid", "high")
 DEFAULT_OPERATOR_SEVERITY = "high"
@@ -101,11 +128,32 @@ def canonical(name: str) -> str:
 def vlmevalkit_class(benchmark: str) -> str:
     """The class of VLMEvalKit that evaluates a benchmark, degraded or not.
 
-    >>> vlmevalkit_class("MMVet"), vlmevalkit_class("anything")
+    >>> vlmevalkit_class("MMVet_my_part"), vlmevalkit_class("anything")
     ('MMVet', 'ImageMCQDataset')
     """
-    known = BENCHMARKS.get(benchmark)
+    known = release_of(benchmark)
     return known.vlmevalkit_class if known else _CLASSES.get(benchmark, "ImageMCQDataset")
+
+
+def release_of(benchmark: str) -> Benchmark | None:
+    """The known benchmark of which this is a release or a part, by the words that its name begins with.
+
+    >>> release_of("MMBench_dev_20230712").name, release_of("my set")
+    ('MMBench_DEV_EN_V11', None)
+    """
+    words = benchmark.split("_")
+    names = (canonical("_".join(words[:n])) for n in range(len(words), 0, -1))
+    return next((BENCHMARKS[name] for name in names if name in BENCHMARKS), None)
+
+
+def scoring_rule(benchmark: str) -> Rule:
+    """How a benchmark is scored; other releases of a known one (``MMBench_dev_20230712``) as that, unknown ones by rows.
+
+    >>> scoring_rule("MMBench_dev_20230712"), scoring_rule("MMVP"), scoring_rule("my set")
+    ('circular', 'pairs', 'rows')
+    """
+    known = release_of(benchmark)
+    return known.rule if known else "rows"
 
 
 @dataclass(frozen=True)

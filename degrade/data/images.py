@@ -16,6 +16,7 @@ from typing import Any
 
 import imagecodecs
 import numpy as np
+import PIL
 import torch
 from numpy.typing import NDArray
 from PIL import Image, ImageColor, features
@@ -37,8 +38,8 @@ _16_BIT_PNG = b"\x10"
 _BITS_PER_SAMPLE = 258
 
 # What Pillow and the libraries below it raise on broken files.
-_BROKEN = (OSError, SyntaxError, ValueError, TypeError, KeyError, IndexError, EOFError, OverflowError, struct.error)
-_BROKEN += (zlib.error, RuntimeError, Image.DecompressionBombError)
+_BROKEN: tuple[type[Exception], ...] = (OSError, SyntaxError, ValueError, TypeError, KeyError, IndexError, EOFError, OverflowError)
+_BROKEN = (*_BROKEN, struct.error, zlib.error, RuntimeError, Image.DecompressionBombError)
 
 
 def decode(data: bytes, *, orientation: bool = True, alpha: str = "drop", max_pixels: int = MAX_PIXELS) -> Tensor:
@@ -126,7 +127,7 @@ def size(data: bytes) -> tuple[int, int]:
 
 def codec_versions() -> dict[str, str]:
     """The versions of what decodes and encodes: they decide bytes."""
-    versions = {"pillow": Image.__version__, "imagecodecs": imagecodecs.__version__}
+    versions = {"pillow": PIL.__version__, "imagecodecs": imagecodecs.__version__}
     for name in ("libjpeg_turbo", "zlib", "zlib_ng", "webp", "avif", "libtiff"):
         versions[name] = features.version(name) or "none"
     return versions

@@ -5,8 +5,9 @@ own), in the order of the shard:
 
 - ``row``: the row's place in the source, from 0; ``index``: its name;
 - ``status``: ``ok``; ``reference`` (shares the image of row ``payload``); ``empty``; ``skipped`` or ``kept`` with a ``reason``;
-- for ``ok`` also ``key`` (the image key that decides draws), ``part`` (which image of a list, else absent), ``source_sha256`` and ``sha256``
-  (of the encoded image before and after), ``size`` ([width, height]) and ``record`` (operator, intensity, params; null for a clean image).
+- for ``ok`` also ``key`` (the image key that decides draws), ``part`` (which image of a list, else absent), ``source_sha256`` and
+  ``sha256`` (of the encoded image before and after), ``size`` ([width, height]) and ``record`` (operator, intensity, params; null for a
+  clean image).
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Rows of a benchmark, whatever file they come from.
 
-A source is read twice: :meth:`Source.scan` reads what a build must know of all rows before it begins (one small :class:`Entry` for each), and
-:meth:`Source.rows` then brings the rows one after the other with their text and images.
+A source is read twice: :meth:`Source.scan` reads what a build must know of all rows before it begins (one small :class:`Entry` for each),
+and :meth:`Source.rows` then brings the rows one after the other with their text and images.
 """
 
 from __future__ import annotations
@@ -42,7 +42,6 @@ class Row:
         number: its place in the source, from 0.
         index: its name.
         cells: one text for each column of the source; the image column holds the original image cell.
-        images: the encoded images as the source holds them: base64 or paths for :meth:`Source.images`.
     """
 
     number: int

@@ -68,6 +68,18 @@ def write_json(path: Path, value: Any) -> None:
     write(path, json.dumps(value, indent=1, ensure_ascii=False).encode("utf-8") + b"\n")
 
 
+def read_json(path: Path) -> Any:
+    """The value of a JSON file.
+
+    Raises:
+        FolderError: if it is not JSON.
+    """
+    try:
+        return json.loads(path.read_text("utf-8"))
+    except ValueError as error:
+        raise FolderError(f"{path} is damaged: {error}. Start anew with overwrite=true") from error
+
+
 def sync_folder(folder: Path) -> None:
     """Make renames inside `folder` last."""
     handle = os.open(folder, os.O_RDONLY)
@@ -90,7 +102,7 @@ def journal(folder: Path) -> Journal:
     path = folder / JOURNAL
     if not path.exists():
         return Journal({}, None)
-    entry = json.loads(path.read_text("utf-8"))
+    entry = read_json(path)
     return Journal(entry["lengths"], entry["state"])
 
 

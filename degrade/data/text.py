@@ -1,7 +1,7 @@
 """Tab-separated text as bytes: rows in and cells out.
 
-The csv module is not used because it hides where a row begins, and because Python 3.11's writes a bare carriage return without quotes, which
-readers then take for the end of a row.
+The csv module is not used because it hides where a row begins, and because Python 3.11's writes a bare carriage return without quotes,
+which readers then take for the end of a row.
 """
 
 from __future__ import annotations
@@ -84,8 +84,8 @@ def _ended(line: bytes) -> bytes:
 def line(cells: Sequence[str]) -> bytes:
     """One row as bytes, with quotes where a reader needs them.
 
-    >>> line(["1", 'a "b"', "c\\rd"])
-    b'1\\t"a ""b"""\\t"c\\rd"\\n'
+    >>> line(["1", "two words", 'a "b" c'])
+    b'1\\ttwo words\\t"a ""b"" c"\\n'
     """
     return "\t".join(map(quote, cells)).encode("utf-8") + b"\n"
 

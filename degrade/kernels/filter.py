@@ -71,7 +71,7 @@ def correlate_lines(lines: Tensor, kernels: Tensor) -> Tensor:
     a depthwise convolution and the Fourier transform for wide kernels.
     """
     width, size = lines.shape[-1], kernels.shape[1]
-    tile = min(width, max(64, size))
+    tile = min(width, 128)  # measured best for 101 and 241 taps
     tiles = -(-width // tile)
     window = tile + size - 1
     overhang = tiles * tile - width

@@ -55,7 +55,7 @@ _ODD = (
     (2260, -6436, 9633, -11363),
 )
 
-_LARGEST_SIDE = 65_500  # libjpeg's JPEG_MAX_DIMENSION
+_LARGEST_SIDE = 65_500  # pixels: libjpeg's JPEG_MAX_DIMENSION; some builds go on to the format's 65,535
 
 
 class _Arithmetic(Protocol):

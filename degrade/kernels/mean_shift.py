@@ -76,32 +76,34 @@ def _store(values: Tensor, rounded: bool) -> Tensor:
     return quantize.straight_through(values, (values.detach() + 0.5).floor()) if rounded else values
 
 
-def _halve(images: Tensor) -> Tensor:
-    """Every second column, from the first, of the sums with weights 1 4 6 4 1; mirrored without repeating the edge pixel."""
-    size = images.shape[-1]
+def _halve(images: Tensor, dim: int) -> Tensor:
+    """Every second of the sums with weights 1 4 6 4 1, from the first; mirrored without repeating the edge pixel."""
+    size = images.shape[dim]
     half = (size + 1) // 2
     period = max(2 * (size - 1), 1)
-    index = torch.arange(-2, 2 * half + 1, device=images.device) % period
-    padded = images.index_select(-1, torch.minimum(index, period - index).clamp(max=size - 1))
-    a, b, c, d, e = (padded[..., k : k + 2 * half - 1 : 2] for k in range(5))
+    index = torch.arange(-2, 2 * half + 2, device=images.device) % period
+    padded = images.index_select(dim, torch.minimum(index, period - index).clamp(max=size - 1))
+    even, odd = padded.unflatten(dim, (half + 2, 2)).unbind(dim)
+    a, c, e = (even.narrow(dim, k, half) for k in range(3))
+    b, d = (odd.narrow(dim, k, half) for k in range(2))
     return a + e + 4 * (b + d) + 6 * c
 
 
-def _double(images: Tensor, size: int) -> Tensor:
-    """``size`` columns: zeros interleaved, then the sums with weights 1 4 6 4 1; mirrored at the start, repeated at the end."""
-    half = images.shape[-1]
+def _double(images: Tensor, dim: int, size: int) -> Tensor:
+    """``size`` sums with weights 1 4 6 4 1 of interleaved zeros; mirrored at the start, the last pixel repeated at the end."""
+    half = images.shape[dim]
     index = torch.arange(-1, half + 1, device=images.device).abs().clamp(max=half - 1)
-    padded = images.index_select(-1, index)
-    before, here, after = (padded[..., k : k + half] for k in range(3))
-    return torch.stack((before + 6 * here + after, 4 * (here + after)), dim=-1).flatten(-2)[..., :size]
+    padded = images.index_select(dim, index)
+    before, here, after = (padded.narrow(dim, k, half) for k in range(3))
+    return torch.stack((before + 6 * here + after, 4 * (here + after)), dim).flatten(dim - 1, dim).narrow(dim, 0, size)
 
 
 def _pyramid_down(images: Tensor, rounded: bool) -> Tensor:
-    return _store(_halve(_halve(images).mT).mT / 256, rounded)
+    return _store(_halve(_halve(images, -2), -1) / 256, rounded)
 
 
 def _pyramid_up(images: Tensor, size: torch.Size, rounded: bool) -> Tensor:
-    return _store(_double(_double(images, size[1]).mT, size[0]).mT / 64, rounded)
+    return _store(_double(_double(images, -1, size[1]), -2, size[0]) / 64, rounded)
 
 
 def _edges(coarse: Tensor, radius: Tensor, size: torch.Size) -> Tensor:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -16,7 +16,6 @@ import numpy.typing as npt
 Ints = npt.NDArray[np.int64]
 Bools = npt.NDArray[np.bool_]
 Size = tuple[int, int]
-T = TypeVar("T", bound=np.generic)
 
 UNITS_PER_PIXEL = 65536
 _FARTHEST = 2**30  # pixels; beyond it the whole numbers here could overflow
@@ -93,7 +92,7 @@ def fine_strokes(ends: Ints, thickness: npt.ArrayLike, size: Size) -> Spans:
     return Spans.join([_thin(_pixel(ends[thin]), size).renumbered(thin), _thick(ends[thick], thickness[thick], size).renumbered(thick)])
 
 
-def paint(layers: Iterable[tuple[Spans, npt.ArrayLike]], size: Size, dtype: type[T] = np.uint8) -> npt.NDArray[T]:
+def paint(layers: Iterable[tuple[Spans, npt.ArrayLike]], size: Size, dtype: type[np.integer[Any]] = np.uint8) -> npt.NDArray[Any]:
     """The (H, W) canvas, 0 where nothing stands; mark k of a layer has the value ``values[k]``.
 
     Later layers cover earlier ones, and in a layer marks of higher number those of lower number.

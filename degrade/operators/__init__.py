@@ -7,12 +7,15 @@ from types import MappingProxyType
 from typing import Any
 
 from degrade.operator import Operator
+from degrade.operators.capture.dirty_lens import DirtyLens
 from degrade.operators.capture.hsv_saturation import HsvSaturation
 from degrade.operators.capture.lens_blur import LensBlur
+from degrade.operators.capture.lens_flare import LensFlare
 from degrade.operators.capture.motion_blur import MotionBlur
 from degrade.operators.environment.color_diffusion import ColorDiffusion
 from degrade.operators.environment.dark_illumination import DarkIllumination
 from degrade.operators.environment.gaussian_noise import GaussianNoise
+from degrade.operators.postprocessing.graffiti import Graffiti
 from degrade.operators.postprocessing.sharpness_change import SharpnessChange
 from degrade.operators.transmission.block_exchange import BlockExchange
 from degrade.operators.transmission.jpeg_compression import JpegCompression
@@ -21,7 +24,9 @@ from degrade.operators.transmission.scan_lines import ScanLines
 
 _TABLE: tuple[Operator[Any], ...] = (
     LensBlur(),
+    LensFlare(),
     MotionBlur(),
+    DirtyLens(),
     HsvSaturation(),
     JpegCompression(),
     BlockExchange(),
@@ -31,5 +36,6 @@ _TABLE: tuple[Operator[Any], ...] = (
     GaussianNoise(),
     ColorDiffusion(),
     SharpnessChange(),
+    Graffiti(),
 )
 OPERATORS: Mapping[str, Operator[Any]] = MappingProxyType({operator.name: operator for operator in _TABLE})

@@ -107,19 +107,19 @@ def mmr_letter(text: str, profile: MmrProfile = "robust", options: Mapping[str, 
 
 
 _BARE = re.compile(r"\W*(?:(?:option|choice|answer)\W+)?([A-D])\W*", re.IGNORECASE)
-_LEADING = re.compile(r"\W*(?:(?:option|choice)\s+)?([A-D])[\W_]*?(?:[.):\]}*]|\s[-–—]\s|\n)", re.IGNORECASE)
+_LEADING = re.compile(r"\W*(?:(?:option|choice)\s+)?([A-D])[\W_]*?(?:[.):\]}*]|\s[-\u2013\u2014]\s|\n)", re.IGNORECASE)
 _STATED = re.compile(
     r"(?:answer|choice|option)(?:\s+(?:here|to (?:this|the) question))?(?:\s+(?:is|would be|should be|must be)|\s*:)"
-    r"\s*:?[\s*_\"'`(\[{]*(?:(?:option|choice)\s+)?[*_\"'`(\[{]*([A-D])(?![\w'’])",
+    r"\s*:?[\s*_\"'`(\[{]*(?:(?:option|choice)\s+)?[*_\"'`(\[{]*([A-D])(?![\w'\u2019])",
     re.IGNORECASE,
 )
 # A letter that stands alone: not part of a word, of an abbreviation (U.S.A., D.C.) or of a name such as C++ or D-shaped.
 # Nor is it one that the answer rules out ("not A", "A is wrong").
 _ALONE = re.compile(
-    r"(?<![\w'’&-])(?<!\w\.)(?<![Nn]ot )([A-D])(?![\w#&]|['’]\w|-\w|\+\+|\.\w\.|\W?\s+is (?:wrong|incorrect|false|not))"
+    r"(?<![\w'\u2019&-])(?<!\w\.)(?<![Nn]ot )([A-D])(?![\w#&]|['\u2019]\w|-\w|\+\+|\.\w\.|\W?\s+is (?:wrong|incorrect|false|not))"
 )
 _MARKED_LINE = re.compile(r"^\W*([A-D])[.):]", re.MULTILINE)
-_MARKED = re.compile(r"(?<![\w'’&-])(?<!\w\.)([A-D])[.):]")
+_MARKED = re.compile(r"(?<![\w'\u2019&-])(?<!\w\.)([A-D])[.):]")
 # The article: "A dog is there", but not "A is right", "A or B".
 _NOUN = re.compile(r"\s+(?!(?:is|was|or|and|nor|but|because|since|as|so|with|seems|matches|describes|would|should)\b)[a-z]")
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,8 +16,8 @@ from numpy.typing import NDArray
 from degrade.scoring.answers import Profile, letter, options_of
 from degrade.scoring.results import Result
 from degrade.scoring.tables import ScoringError
+from degrade.suites import Rule, scoring_rule
 
-Rule = Literal["circular", "pairs", "sources", "judge", "rows"]
 Rows = Sequence[Mapping[str, str]]
 Hits = Mapping[str, float]
 
@@ -46,10 +45,15 @@ class Figure:
         """The figure, or None where there is no unit."""
         if not self.ids:
             return None
-        if self.strata is None:
-            return float(self.values.mean())
-        names = np.array(self.strata)
-        return float(np.mean([self.values[names == name].mean() for name in sorted(set(self.strata))]))
+        return mean(self.values, self.strata)
+
+
+def mean(values: NDArray[np.float64], strata: Sequence[str] | None = None) -> float:
+    """The mean of at least one value; with strata, the unweighted mean of the strata's means."""
+    if strata is None:
+        return float(values.mean())
+    names = np.array(strata)
+    return float(np.mean([values[names == name].mean() for name in sorted(set(strata))]))
 
 
 @dataclass(frozen=True)
@@ -81,18 +85,6 @@ class Scored:
     notes: tuple[str, ...] = field(default=())
 
 
-def rule_of(benchmark: str) -> Rule:
-    """The rule that a benchmark is scored by; one that is not among the published ones is scored by rows.
-
-    >>> rule_of("MMBench_DEV_EN_V11"), rule_of("R-Bench-Dis")
-    ('circular', 'rows')
-    """
-    if benchmark.startswith("MMBench"):
-        return "circular"
-    rules: dict[str, Rule] = {"MMVP": "pairs", "CV-Bench-2D": "sources", "MMVet": "judge"}
-    return rules.get(benchmark, "rows")
-
-
 def score_result(result: Result, profile: Profile = "clear", judged: bool = False) -> Scored:
     """Score a result file by its benchmark's rule.
 
@@ -104,7 +96,7 @@ def score_result(result: Result, profile: Profile = "clear", judged: bool = Fals
     Raises:
         ScoringError: names every row that is doubled, has no index, or whose `hit` or `score` is no number from 0 to 1.
     """
-    rows, columns, rule = result.table.rows, result.table.columns, rule_of(result.benchmark)
+    rows, columns, rule = result.table.rows, result.table.columns, scoring_rule(result.benchmark)
     check_indices(result)
     if rule == "judge":
         if "score" not in columns:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from degrade.scoring.benchmarks import Figure
+from degrade.scoring.benchmarks import Figure, mean
 
 Array = NDArray[np.float64]
 LEVEL = (2.5, 97.5)  # percentiles of a 95 % interval
@@ -87,7 +87,9 @@ class Drop:
         return {name: list(value) if isinstance(value := getattr(self, name), tuple) else value for name in names}
 
 
-def compare(clean: Figure, degraded: Figure | Sequence[Figure], bootstrap: Bootstrap, name: str, keep: Collection[str] | None = None) -> Drop:
+def compare(
+    clean: Figure, degraded: Figure | Sequence[Figure], bootstrap: Bootstrap, name: str, keep: Collection[str] | None = None
+) -> Drop:
     """The drop from a clean to a degraded figure.
 
     Args:
@@ -112,8 +114,7 @@ def compare(clean: Figure, degraded: Figure | Sequence[Figure], bootstrap: Boots
     before = clean.values[units]
     after = np.array([math.fsum(v) / len(v) for v in (values[clean.ids[i]] for i in units)])
     strata = None if clean.strata is None else tuple(clean.strata[i] for i in units)
-    c, d = (Figure(tuple(clean.ids[i] for i in units), column, strata).mean() for column in (before, after))
-    assert c is not None and d is not None
+    c, d = (mean(column, strata) for column in (before, after))
     ci95 = kept_ci95 = draws = None
     if len(units) > 1:
         means = bootstrap.means(np.stack([before, after], axis=1), name, strata)
@@ -150,7 +151,7 @@ def mcnemar(fell: int, rose: int) -> float:
     """
     n = fell + rose
     tail = sum(math.comb(n, k) for k in range(min(fell, rose) + 1))
-    return min(1.0, 2 * tail / 2**n)
+    return min(1.0, tail / 2 ** (n - 1)) if n else 1.0
 
 
 def average(drops: Mapping[str, Drop]) -> dict[str, object]:

@@ -8,11 +8,12 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from degrade.scoring.answers import Profile
-from degrade.scoring.benchmarks import Figure, Scored, circular_groups, listed, rule_of, score_result
-from degrade.scoring.builds import Build, Variant
+from degrade.scoring.benchmarks import ROTATION, Figure, Scored, circular_groups, listed, score_result
+from degrade.scoring.builds import Build, BuiltFile, severity_name, severity_place, variant_name
 from degrade.scoring.drops import Bootstrap, Drop, average, compare, score_interval
 from degrade.scoring.results import Found, Result
 from degrade.scoring.tables import ScoringError
+from degrade.suites import OPERATOR_CATEGORIES, parse_stem, scoring_rule
 
 Record = dict[str, Any]
 SEVERAL = "(several)"
@@ -21,10 +22,10 @@ SEVERAL = "(several)"
 
 @dataclass(frozen=True)
 class Side:
-    """A scored file and the variant it answers (None: no variant of the build, but the official file or a file without a build)."""
+    """A scored file and the file of the build that it answers (None: the official file, or no build)."""
 
     scored: Scored
-    variant: Variant | None
+    built: BuiltFile | None
 
     @property
     def result(self) -> Result:
@@ -44,7 +45,7 @@ def choose(found: Found, judged: bool) -> list[Result]:
     for (model, dataset), group in groups.items():
         judges = [result for result in group if result.judge is not None]
         plain = [result for result in group if result.judge is None]
-        if judges and (judged or rule_of(judges[0].benchmark) == "judge" or not plain):
+        if judges and (judged or scoring_rule(judges[0].benchmark) == "judge" or not plain):
             if len(judges) > 1:
                 paths = " and ".join(str(result.path) for result in judges)
                 faults.append(f"{model}: {dataset} was judged by {listed(str(r.judge) for r in judges)}: keep one of {paths}")
@@ -76,26 +77,30 @@ def report(
     """
     faults: list[str] = []
     sides: list[Side] = []
+    unjudged: list[str] = []
     for result in results:
         try:
             scored = score_result(result, profile, judged)
-            variant = build.variants.get(result.dataset) if build else None
+            built = build.files.get(result.dataset) if build else None
             if build is not None:
-                check_rows(result, build, variant)
+                check_rows(result, build, built)
         except ScoringError as error:
             faults.append(str(error))
             continue
-        sides.append(Side(scored, variant))
+        sides.append(Side(scored, built))
+        if judged and scored.how not in ("judged", "unjudged"):
+            unjudged.append(result.stem)
     if faults:
         raise ScoringError("\n".join(faults))
     out: Record = {
         "profile": profile,
         "judged": judged,
         "bootstrap": {"seed": bootstrap.seed, "resamples": bootstrap.resamples, "interval": "95 % percentile"},
-        "build": None if build is None else {"folder": str(build.folder), "standard": build.standard, "why_not": build.why_not},
+        "build": None if build is None else {"folder": str(build.folder), "standard": not build.why_not, "why_not": build.why_not},
         "files": {side.result.stem: file_record(side, bootstrap) for side in sides},
         **{name: [] for name in ("drops", "averages", "by_operator", "by_category", "by_capability")},
-        "notes": [*notes, *(note for side in sides for note in side.scored.notes)],
+        "notes": [*notes, *(note for side in sides for note in side.scored.notes)]
+        + [f"no judge's column, so matched exactly: {listed(unjudged)}"] * bool(unjudged),
     }
     if len(out["files"]) < len(sides):
         doubled = [stem for stem, n in Counter(side.result.stem for side in sides).items() if n > 1]
@@ -113,13 +118,14 @@ def report(
 
 def file_record(side: Side, bootstrap: Bootstrap) -> Record:
     """What score.json says of one file."""
-    scored, variant = side.scored, side.variant
+    scored, built = side.scored, side.built
     score = scored.figures.get("score")
+    parsed = parse_stem(side.result.dataset, OPERATOR_CATEGORIES)
     record: Record = {
         "model": side.result.model,
         "benchmark": side.result.benchmark,
         "dataset": side.result.dataset,
-        "variant": variant.name if variant else side.result.dataset.removeprefix(side.result.benchmark).strip("_") or "official",
+        "variant": built.name if built else variant_name(parsed[1]) if parsed else "official",
         "score": score.mean() if score else None,
         "ci95": _list(score_interval(score, bootstrap, f"{side.result.stem}/score")) if score else None,
         "n": scored.n,
@@ -144,7 +150,7 @@ def file_record(side: Side, bootstrap: Bootstrap) -> Record:
     return record
 
 
-def check_rows(result: Result, build: Build, variant: Variant | None) -> None:
+def check_rows(result: Result, build: Build, built: BuiltFile | None) -> None:
     """Refuse a result file whose rows are not those of the build.
 
     The official file may have more rows than a build that was told to skip some; and a judge leaves one row for each of MMBench's groups.
@@ -152,18 +158,19 @@ def check_rows(result: Result, build: Build, variant: Variant | None) -> None:
     Raises:
         ScoringError: names the rows that are missing and those that are too many.
     """
-    wanted = variant.rows if variant else build.rows_of(result.benchmark)
+    wanted = built.rows if built else build.rows_of(result.benchmark)
     if wanted is None:
         return
     got = [row["index"] for row in result.table.rows]
-    if result.judge is not None and rule_of(result.benchmark) == "circular" and not any(i.isdecimal() and int(i) >= 1_000_000 for i in got):
+    rotated = any(index.isdecimal() and int(index) >= ROTATION for index in got)
+    if result.judge is not None and scoring_rule(result.benchmark) == "circular" and not rotated:
         wanted = {members[0]: wanted[members[0]] for members in circular_groups([{"index": index} for index in wanted]).values()}
     present = set(got)
     missing = [index for index in wanted if index not in present]
-    extra = [index for index in got if index not in wanted] if variant is not None or build.standard else []
+    extra = [index for index in got if index not in wanted] if built is not None or not build.why_not else []
     if not missing and not extra:
         return
-    where = f"the manifest of {variant.stem}" if variant else f"the manifests of {result.benchmark}"
+    where = f"the manifest of {built.stem}" if built else f"the manifests of {result.benchmark}"
     parts = [f"{what} {len(rows)}: index {listed(rows)}" for what, rows in (("missing", missing), ("too many", extra)) if rows]
     none = "; no row is the same, is this another build's manifest?" if len(missing) == len(wanted) else ""
     raise ScoringError(f"{result.path}: its {len(got)} rows are not the {len(wanted)} of {where}: {'; '.join(parts)}{none}")
@@ -187,8 +194,8 @@ def check_same_questions(clean: Result, degraded: Result) -> None:
 
 
 def _plain(cell: str) -> str:
-    """A cell without what formats change: line ends, outer blanks, how a number is written."""
-    cell = " ".join(cell.split())
+    """A cell without what formats change: line ends (MMStar's own text has xlsx's escape of one), blanks, how a number is written."""
+    cell = " ".join(cell.replace("_x000D_", " ").split())
     try:
         return repr(float(cell))
     except ValueError:
@@ -202,15 +209,15 @@ def _model_drops(out: Record, model: str, sides: Sequence[Side], build: Build, b
     averages: dict[str, dict[str, Drop]] = {}
     for benchmark, files in by_benchmark.items():
         clean = _clean_side(files)
-        degraded = [side for side in files if side.variant is not None and side.variant.kind != "clean"]
+        degraded = [side for side in files if side.built is not None and side.built.variant.kind != "clean"]
         if not degraded:
             if benchmark in build.benchmarks:
                 out["notes"].append(f"{model}: no answers to degraded {benchmark}")
             continue
         if clean is None:
-            out["notes"].append(f"{model}: no clean answers to {benchmark}, neither to {build.control(benchmark)} nor to {benchmark}: no drop")
+            out["notes"].append(f"{model}: no clean answers to {benchmark}, neither to its clean control nor to {benchmark}: no drop")
             continue
-        absent = [v.stem for v in build.variants.values() if v.benchmark == benchmark and v.stem not in {s.result.dataset for s in files}]
+        absent = [v.stem for v in build.files.values() if v.benchmark == benchmark and v.stem not in {s.result.dataset for s in files}]
         if absent:
             out["notes"].append(f"{model}: no answers to {listed(absent)}")
         for side in degraded:
@@ -221,17 +228,22 @@ def _model_drops(out: Record, model: str, sides: Sequence[Side], build: Build, b
         if "score" not in clean.scored.figures or any("score" not in side.scored.figures for side in degraded):
             continue  # a note of the file says that it needs a judge
         pairing = _Pairing(model, benchmark, clean, bootstrap)
+        degraded.sort(key=_severity)
         for side in degraded:
-            if side.variant is not None and side.variant.kind == "mixed":
-                _mixed(out, pairing, side, side.variant, averages)
+            if side.built is not None and side.built.variant.kind == "mixed":
+                _mixed(out, pairing, side, side.built, averages)
         _per_operator(out, pairing, degraded)
-    for severity, drops in averages.items():
+    for severity, drops in sorted(averages.items(), key=lambda item: severity_place(item[0])):
         out["averages"].append({"model": model, "severity": severity, **average(drops)})
 
 
+def _severity(side: Side) -> float:
+    return severity_place(severity_name(side.built.variant.severity)) if side.built is not None else 0.0
+
+
 def _clean_side(files: Sequence[Side]) -> Side | None:
-    control = [side for side in files if side.variant is not None and side.variant.kind == "clean"]
-    official = [side for side in files if side.variant is None]
+    control = [side for side in files if side.built is not None and side.built.variant.kind == "clean"]
+    official = [side for side in files if side.built is None]
     return next(iter(control + official), None)
 
 
@@ -244,8 +256,9 @@ class _Pairing:
     clean: Side
     bootstrap: Bootstrap
 
-    def head(self, variant: Variant) -> Record:
-        return {"model": self.model, "benchmark": self.benchmark, "severity": variant.severity, "source": variant.kind}
+    def head(self, built: BuiltFile) -> Record:
+        severity = severity_name(built.variant.severity)
+        return {"model": self.model, "benchmark": self.benchmark, "severity": severity, "source": built.variant.kind}
 
     def drop(self, sides: Sequence[Side], name: str, keep: Collection[str] | None = None, figure: str = "score") -> Drop:
         figures = [_degraded_only(side, side.scored.figures[figure]) for side in sides]
@@ -255,22 +268,22 @@ class _Pairing:
 
 def _degraded_only(side: Side, figure: Figure) -> Figure:
     """The figure without units that a build with on_error=keep left clean."""
-    if side.variant is None or not side.variant.kept:
+    if side.built is None or not side.built.kept:
         return figure
     row_of = side.scored.row_of
-    inside = [i for i, unit in enumerate(figure.ids) if row_of.get(unit, unit) not in side.variant.kept]
+    inside = [i for i, unit in enumerate(figure.ids) if row_of.get(unit, unit) not in side.built.kept]
     strata = None if figure.strata is None else tuple(figure.strata[i] for i in inside)
     return replace(figure, ids=tuple(figure.ids[i] for i in inside), values=figure.values[inside], strata=strata)
 
 
-def _mixed(out: Record, pairing: _Pairing, side: Side, variant: Variant, averages: dict[str, dict[str, Drop]]) -> None:
-    clean, head = pairing.clean, pairing.head(variant)
-    whole = pairing.drop([side], variant.stem)
+def _mixed(out: Record, pairing: _Pairing, side: Side, built: BuiltFile, averages: dict[str, dict[str, Drop]]) -> None:
+    clean, head = pairing.clean, pairing.head(built)
+    whole = pairing.drop([side], built.stem)
     record = {
         **head,
         **whole.record(),
         "clean_file": clean.result.stem,
-        "clean_side": "control" if clean.variant is not None else "official",
+        "clean_side": "control" if clean.built is not None else "official",
         "degraded_file": side.result.stem,
         "scored_by": side.scored.how,
         "figures": {},
@@ -278,59 +291,61 @@ def _mixed(out: Record, pairing: _Pairing, side: Side, variant: Variant, average
     headline = whole
     for name in clean.scored.figures:
         if name != "score" and name in side.scored.figures:
-            other = pairing.drop([side], variant.stem, figure=name)
+            other = pairing.drop([side], built.stem, figure=name)
             record["figures"][name] = other.record()
             headline = other if name == clean.scored.headline else headline
     out["drops"].append(record)
-    averages.setdefault(variant.severity, {})[pairing.benchmark] = headline
+    averages.setdefault(severity_name(built.variant.severity), {})[pairing.benchmark] = headline
 
-    units = side.scored.row_of
-    operators = {unit: _operator(side, variant, unit) for unit in units}
-    for operator in _in_order(operators.values(), variant.categories):
+    operators = _operators(side, built)
+    for operator in _in_order(operators.values()):
         keep = [unit for unit, name in operators.items() if name == operator]
-        drop = pairing.drop([side], f"{variant.stem}/{operator}", keep)
-        out["by_operator"].append({**head, "operator": operator, "category": variant.categories.get(operator), **drop.record()})
-    categories = {unit: variant.categories.get(operator, SEVERAL) for unit, operator in operators.items()}
-    for category in dict.fromkeys(variant.categories.get(name, SEVERAL) for name in _in_order(operators.values(), variant.categories)):
+        drop = pairing.drop([side], f"{built.stem}/{operator}", keep)
+        out["by_operator"].append({**head, "operator": operator, "category": OPERATOR_CATEGORIES.get(operator), **drop.record()})
+    categories = {unit: OPERATOR_CATEGORIES.get(operator, SEVERAL) for unit, operator in operators.items()}
+    for category in dict.fromkeys(OPERATOR_CATEGORIES.get(name, SEVERAL) for name in _in_order(operators.values())):
         keep = [unit for unit, name in categories.items() if name == category]
-        drop = pairing.drop([side], f"{variant.stem}/{category}", keep)
+        drop = pairing.drop([side], f"{built.stem}/{category}", keep)
         out["by_category"].append({**head, "category": category, **drop.record()})
     for level, capabilities in clean.scored.capabilities.items():
         for name in _names(capabilities):
             keep = [unit for unit, names in capabilities.items() if name in names]
-            drop = pairing.drop([side], f"{variant.stem}/{level}/{name}", keep)
+            drop = pairing.drop([side], f"{built.stem}/{level}/{name}", keep)
             out["by_capability"].append({**head, "level": level, "capability": name, **drop.record()})
 
 
 def _per_operator(out: Record, pairing: _Pairing, degraded: Sequence[Side]) -> None:
     groups: dict[tuple[str, str], list[Side]] = {}
     for side in degraded:
-        variant = side.variant
-        if variant is None or variant.kind != "per_operator":
+        built = side.built
+        if built is None or built.variant.kind != "operator":
             continue
-        operator = variant.operator or SEVERAL
-        category = variant.categories.get(operator, SEVERAL)
-        drop = pairing.drop([side], variant.stem)
-        out["by_operator"].append({**pairing.head(variant), "operator": operator, "category": category, **drop.record()})
-        groups.setdefault((variant.severity, category), []).append(side)
+        operator = built.variant.operator or SEVERAL
+        category = OPERATOR_CATEGORIES.get(operator, SEVERAL)
+        drop = pairing.drop([side], built.stem)
+        out["by_operator"].append({**pairing.head(built), "operator": operator, "category": category, **drop.record()})
+        groups.setdefault((severity_name(built.variant.severity), category), []).append(side)
     for (severity, category), sides in groups.items():
-        variant = sides[0].variant
-        assert variant is not None
+        built = sides[0].built
+        assert built is not None
         drop = pairing.drop(sides, f"per_operator/{severity}/{category}")
-        operators = [side.variant.operator for side in sides if side.variant is not None]
-        out["by_category"].append({**pairing.head(variant), "category": category, "operators": operators, **drop.record()})
+        operators = [side.built.variant.operator for side in sides if side.built is not None]
+        out["by_category"].append({**pairing.head(built), "category": category, "operators": operators, **drop.record()})
 
 
-def _operator(side: Side, variant: Variant, unit: str) -> str:
-    """The operator that all rows of a unit got."""
+def _operators(side: Side, built: BuiltFile) -> dict[str, str]:
+    """The operator that all rows of a unit got, for each unit."""
     if side.scored.rule != "circular":
-        return variant.rows[side.scored.row_of[unit]] or SEVERAL
-    names = {variant.rows[index] for index in circular_groups(side.result.table.rows)[unit]}
-    return names.pop() or SEVERAL if len(names) == 1 else SEVERAL
+        return {unit: built.rows[row] or SEVERAL for unit, row in side.scored.row_of.items()}
+    operators = {}
+    for unit, members in circular_groups(side.result.table.rows).items():
+        names = {built.rows[index] for index in members}
+        operators[unit] = (names.pop() or SEVERAL) if len(names) == 1 else SEVERAL
+    return operators
 
 
-def _in_order(names: Iterable[str], order: Mapping[str, str]) -> list[str]:
-    places = {name: place for place, name in enumerate(order)}
+def _in_order(names: Iterable[str]) -> list[str]:
+    places = {name: place for place, name in enumerate(OPERATOR_CATEGORIES)}
     return sorted(set(names), key=lambda name: (places.get(name, len(places)), name))
 
 

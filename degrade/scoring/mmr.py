@@ -171,10 +171,12 @@ def _pairs(questions: Sequence[Question]) -> tuple[list[tuple[int, int]], list[s
 def load_answers(path: Path | str, questions: Questions) -> tuple[str, ...]:
     """A model's answers, one text for each question, in the order of the question file.
 
-    Three formats are known: JSON lines of ``{question_id, text, groundtruth, question_type, ...}`` in the order of the question file; a JSON
-    list of ``[id, {"text": ...}, question_type, ...]`` in that order; and any table (CSV, TSV, xlsx, JSON, JSON lines) with a column `key`
-    (:attr:`Question.key`) or `index` (the question's position, from 0, as in the files of a build), in any order, and a column `text`,
-    `answer_text` or `prediction`.
+    Three formats are known:
+
+    1. JSON lines of ``{question_id, text, groundtruth, question_type, ...}`` in the order of the question file;
+    2. a JSON list of ``[id, {"text": ...}, question_type, ...]`` in that order;
+    3. a table (CSV, TSV, xlsx, JSON, JSON lines) in any order, with a column `key` (:attr:`Question.key`) or `index` (the question's
+       position, from 0, as in the files of a build), and a column `text`, `answer_text` or `prediction`.
 
     Raises:
         ScoringError: names the answers that are missing, doubled, too many, out of order, or of another id, type or right answer.
@@ -208,8 +210,8 @@ def _listed_answer(path: Path, number: int, item: Sequence[object]) -> _Answer:
 def _record_answer(path: Path, number: int, record: Mapping[str, object]) -> _Answer:
     if not isinstance(record.get("text"), str) or "question_type" not in record:
         raise ScoringError(f"{path}: line {number}: text and question_type are wanted, this has {', '.join(record)}")
-    truth = record.get("groundtruth")
-    return _Answer(text(record["question_id"]), text(record["question_type"]).upper(), str(record["text"]), None if truth is None else text(truth))
+    truth = text(record["groundtruth"]) if record.get("groundtruth") is not None else None
+    return _Answer(text(record["question_id"]), text(record["question_type"]).upper(), str(record["text"]), truth)
 
 
 def _by_position(path: Path, answers: Sequence[_Answer], questions: Questions) -> tuple[str, ...]:
@@ -222,7 +224,8 @@ def _by_position(path: Path, answers: Sequence[_Answer], questions: Questions) -
                 faults.append(f"{what}: {listed(f'{pair} {kind}' for pair, kind in rest.elements())}")
         if not faults:
             place = next(i for i, (w, g) in enumerate(zip(wanted, got, strict=True)) if w != g)
-            faults.append(f"answer {place + 1} is to {' '.join(got[place])}, the question there is {' '.join(wanted[place])}: not in file order")
+            given, asked = " ".join(got[place]), " ".join(wanted[place])
+            faults.append(f"not in file order: answer {place + 1} is to {given}, the question there is {asked}")
         raise ScoringError(f"{path}: its answers are not those to {questions.path}; {'; '.join(faults)}")
     other = [
         f"answer {i + 1} ({q.key}): {a.truth!r}, not {q.letter!r}"
@@ -239,8 +242,8 @@ def _by_key(table: Table, questions: Questions) -> tuple[str, ...]:
     said = next((name for name in ("text", "answer_text", "prediction") if name in table.columns), None)
     if key is None or said is None:
         raise ScoringError(
-            f"{table.path}: no answers to MMR: a column key or index and a column text, answer_text or prediction are wanted (or question_id "
-            f"and text in JSON lines); it has {', '.join(table.columns) or 'nothing'}"
+            f"{table.path}: no answers to MMR: a column key or index, and one of text, answer_text and prediction are wanted "
+            f"(or question_id, text and question_type in JSON lines); it has {', '.join(table.columns) or 'nothing'}"
         )
     wanted = [question.key if key == "key" else str(i) for i, question in enumerate(questions.questions)]
     given = Counter(row[key] for row in table.rows)
@@ -304,9 +307,7 @@ def per_cent(part: int, whole: int) -> float | None:
 
 def right(questions: Questions, answers: Sequence[str], profile: MmrProfile = "robust") -> tuple[list[bool], list[str]]:
     """Which questions are answered right, and the keys of those without a readable answer."""
-    letters = [
-        mmr_letter(answer, profile, question.options) for question, answer in zip(questions.questions, answers, strict=True)
-    ]
+    letters = [mmr_letter(answer, profile, question.options) for question, answer in zip(questions.questions, answers, strict=True)]
     unparsed = [question.key for question, said in zip(questions.questions, letters, strict=True) if said is None]
     return [said == question.letter for question, said in zip(questions.questions, letters, strict=True)], unparsed
 

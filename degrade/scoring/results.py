@@ -13,9 +13,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from degrade.scoring.tables import SUFFIXES, ScoringError, Table, read_table
+from degrade.suites import OPERATOR_CATEGORIES, parse_stem
 
 JUDGED_COLUMNS = ("hit", "score")
-_VARIANT = re.compile(r"(^|_)(LOW_LEVEL_\w+|CLEAN)(_|$)")
 
 
 @dataclass(frozen=True)
@@ -26,7 +26,7 @@ class Result:
         table: its rows.
         model: the model.
         dataset: the file stem of the data set it answers, such as ``MMStar_LOW_LEVEL_HIGH``.
-        benchmark: the benchmark of that data set, such as ``MMStar``.
+        benchmark: the benchmark that it is a variant of, such as ``MMStar``.
         judge: who judged it ("judge" where the name does not say), or None where the file holds answers only.
     """
 
@@ -78,9 +78,8 @@ def find(path: Path, benchmarks: Collection[str], datasets: Mapping[str, str] | 
         named = split_name(file, benchmarks)
         if named is None:
             if path.is_file():
-                raise ScoringError(
-                    f"{file}: the name says no benchmark; wanted is {{model}}_{{dataset}}{file.suffix} with one of: {', '.join(sorted(benchmarks))}"
-                )
+                known = ", ".join(sorted(benchmarks))
+                raise ScoringError(f"{file}: the name says no benchmark; wanted is {{model}}_{{dataset}}{file.suffix} with one of: {known}")
             found.notes.append(f"{file}: left aside, the name is not that of a result, {{model}}_{{dataset}}")
             continue
         model, benchmark, rest = named
@@ -104,17 +103,15 @@ def find(path: Path, benchmarks: Collection[str], datasets: Mapping[str, str] | 
 
     answers = {file.with_suffix(""): rest for file, _, _, rest, table in read if not _judged(table)}
     groups: dict[tuple[str, str, str | None], list[Result]] = {}
-    for file, model, benchmark, rest, table in read:
+    for file, model, _, rest, table in read:
         dataset, judge = rest, None
-        if _judged(table) and not (datasets and rest in datasets):
-            dataset, judge = _judge_of(file, rest, benchmark, answers, datasets)
-        elif _judged(table):
-            judge = "judge"
+        if _judged(table):
+            dataset, judge = _judge_of(file, rest, benchmarks, answers)
         if datasets is not None and dataset not in datasets:
             found.notes.append(f"{file}: left aside, {dataset} is no data set of this build")
             continue
-        if datasets is not None:
-            benchmark = datasets[dataset]
+        parsed = parse_stem(dataset, OPERATOR_CATEGORIES)
+        benchmark = datasets[dataset] if datasets is not None else parsed[0] if parsed else dataset
         groups.setdefault((model, dataset, judge), []).append(Result(table, model, dataset, benchmark, judge))
     for group in groups.values():
         try:
@@ -150,24 +147,14 @@ def _judged(table: Table) -> bool:
     return any(name in table.columns for name in JUDGED_COLUMNS)
 
 
-def _judge_of(
-    file: Path, rest: str, benchmark: str, answers: Mapping[Path, str], datasets: Mapping[str, str] | None
-) -> tuple[str, str]:
-    """The data set and judge of a judged file: the file of answers beside it says where the data set's name ends."""
-    stems = [stem for stem in answers if stem.parent == file.parent and file.stem.startswith(stem.name + "_")]
-    if stems:
-        longest = max(stems, key=lambda stem: len(stem.name))
-        dataset, judge = answers[longest], file.stem[len(longest.name) + 1 :]
-    elif datasets is not None:
-        dataset = max((d for d in datasets if rest.startswith(d + "_")), key=len, default=rest)
-        judge = rest[len(dataset) + 1 :]
-    elif found := re.fullmatch(r"(.+?)_(exact_matching|[^_]+)(_result)?", rest):
-        dataset, judge = (found[1], found[2]) if len(found[1]) >= len(benchmark) else (rest, "")
-    else:
-        dataset, judge = rest, ""
-    if _VARIANT.search(judge):  # judged answers to a variant that is not asked for, not a judge of the official file
-        return rest, "judge"
-    return dataset, judge.removesuffix("_result") or "judge"
+def _judge_of(file: Path, rest: str, benchmarks: Collection[str], answers: Mapping[Path, str]) -> tuple[str, str]:
+    """The data set and the judge of a judged file: as much of the name as is a data set's, or that of a file of answers beside it."""
+    words = rest.split("_")
+    prefixes = ["_".join(words[:n]) for n in range(len(words), 0, -1)]
+    names = [name for name in prefixes if name in benchmarks or parse_stem(name, OPERATOR_CATEGORIES)]
+    names += [dataset for stem, dataset in answers.items() if stem.parent == file.parent and file.stem.startswith(stem.name + "_")]
+    dataset = max(names, key=len, default=rest)
+    return dataset, rest[len(dataset) + 1 :].removesuffix("_result").removesuffix("result") or "judge"
 
 
 def _is_byproduct(file: Path) -> bool:
@@ -179,9 +166,8 @@ def _newest(group: list[Result], root: Path, notes: list[str]) -> Result:
     depth = min(len(result.path.parts) for result in group)
     top = [result for result in group if len(result.path.parts) == depth]
     if any(_said(result) != _said(top[0]) for result in top[1:]):
-        raise ScoringError(
-            f"{top[0].model}: different answers to {top[0].dataset} in {' and '.join(str(result.path) for result in top)}: remove all but one"
-        )
+        paths = " and ".join(str(result.path) for result in top)
+        raise ScoringError(f"{top[0].model}: different answers to {top[0].dataset} in {paths}: remove all but one")
     others = [result for result in group if result is not top[0] and _said(result) != _said(top[0])]
     notes.extend(f"{other.path}: left aside, {top[0].path} is nearer to the top and so the newest run" for other in others)
     return top[0]

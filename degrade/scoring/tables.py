@@ -146,13 +146,12 @@ def load_json(path: Path) -> Any:
 
 def load_json_lines(path: Path) -> Iterator[Any]:
     """The values of a JSON lines file, one a line; blank lines are skipped."""
-    with path.open(encoding="utf-8-sig") as file:
-        try:
-            for number, line in enumerate(file, start=1):
-                if line.strip():
-                    yield json.loads(line)
-        except (json.JSONDecodeError, UnicodeDecodeError) as error:
-            raise ScoringError(f"{path}: line {number} is no JSON ({error})") from error
+    for number, line in enumerate(path.read_bytes().removeprefix(b"\xef\xbb\xbf").split(b"\n"), start=1):
+        if line.strip():
+            try:
+                yield json.loads(line)
+            except (json.JSONDecodeError, UnicodeDecodeError) as error:
+                raise ScoringError(f"{path}: line {number} is no JSON ({error})") from error
 
 
 def _shape(content: object) -> str:

@@ -71,7 +71,9 @@ def test_fine_strokes() -> None:
             cv2.line(expected, pixels[:2].tolist(), pixels[2:].tolist(), INK)
         else:
             cv2.line(expected, ends[:2].tolist(), ends[2:].tolist(), INK, thickness, shift=16)
-        np.testing.assert_array_equal(ours(raster.fine_strokes(ends[None], [thickness], size), size), expected, f"{size} {ends} {thickness}")
+        np.testing.assert_array_equal(
+            ours(raster.fine_strokes(ends[None], [thickness], size), size), expected, f"{size} {ends} {thickness}"
+        )
 
 
 @pytest.mark.parametrize("thickness", [1, 2, 3, 4, 5])

@@ -111,26 +111,26 @@ static int touches(const uint8_t *state, int32_t pixel, int32_t stride, uint8_t 
     return state[pixel - stride] == wanted || state[pixel - 1] == wanted || state[pixel + stride] == wanted || state[pixel + 1] == wanted;
 }
 
-/* mask (height, width): not 0 in the hole.  Writes, each (height, width):
+/* mask (height, width): not 0 in the hole.  Writes two maps (height, width),
  * order: 0 for known pixels, 1, 2, ... in the order of filling, INT32_MAX for hole pixels that are never filled;
  * distance: signed distance to the border of the hole, 1e6 where the march does not come;
- * level: 0 for pixels that are not filled, else 1 + the largest level among the pixels filled before that the filling reads;
- * place: the number of pixels of the same level filled before;
- * and to result[2] the number of levels and the most pixels of one level, or -1 if there is no memory. */
-void inpaint_march(const uint8_t *mask, int64_t height, int64_t width, int32_t *order, float *distance, int32_t *level, int32_t *place,
-                   int64_t *result)
+ * and a schedule of the pixels that are filled, in steps of at most `lanes` pixels that do not read one another,
+ * pixels: y * width + x, in the order of filling;
+ * slots: step * lanes + lane;
+ * and result[2]: the numbers of pixels and of steps, both -1 if there is no memory. */
+void degrade_inpaint_march(const uint8_t *mask, int64_t height, int64_t width, int64_t lanes, int32_t *order, float *distance,
+                           int32_t *pixels, int32_t *slots, int64_t *result)
 {
     int32_t stride = (int32_t)width + 2 * PAD;
     size_t size = (size_t)(height + 2 * PAD) * (size_t)stride;
     uint8_t *state = malloc(size);
     float *far = malloc(size * sizeof *far);
     int32_t *reached = malloc(size * sizeof *reached);
-    int32_t *depth = calloc(size, sizeof *depth);
+    int32_t *level = calloc(size, sizeof *level);
     Queue queue = {malloc(size * sizeof *queue.entries), 0, 0};
     int32_t *counts = NULL;
-    int64_t deepest = 0, widest = 0;
     result[0] = result[1] = -1;
-    if (!state || !far || !reached || !depth || !queue.entries)
+    if (!state || !far || !reached || !level || !queue.entries)
         goto done;
 
     memset(state, FRAME, size);
@@ -177,53 +177,61 @@ void inpaint_march(const uint8_t *mask, int64_t height, int64_t width, int32_t *
         for (int64_t x = 0; x < width; x++) {
             size_t i = (size_t)(y * width + x);
             order[i] = mask[i] ? NEVER : 0;
-            level[i] = place[i] = 0;
             distance[i] = far[(y + PAD) * stride + x + PAD];
         }
-    counts = calloc((size_t)filled + 1, sizeof *counts);
+    /* A pixel's level is 1 + the largest among the pixels filled before that it reads: those of one level do not read one another. */
+    counts = calloc((size_t)filled + 2, sizeof *counts);
     if (!counts)
         goto done;
     for (int32_t i = 0; i < filled; i++) {
         int32_t pixel = reached[i], most = 0;
-        /* Neighbours within RADIUS and their 4-neighbours lie in this octagon; those not yet filled still have depth 0. */
+        /* Neighbours within RADIUS and their 4-neighbours lie in this octagon; those not yet filled still have level 0. */
         for (int32_t dy = -PAD; dy <= PAD; dy++) {
             int32_t reach = dy == PAD || dy == -PAD ? 0 : dy == RADIUS || dy == -RADIUS ? 2 : dy == 0 ? PAD : 3;
             for (int32_t dx = -reach; dx <= reach; dx++) {
-                int32_t other = depth[pixel + dy * stride + dx];
+                int32_t other = level[pixel + dy * stride + dx];
                 most = other > most ? other : most;
             }
         }
-        depth[pixel] = most + 1;
-        size_t at = (size_t)(pixel / stride - PAD) * (size_t)width + (size_t)(pixel % stride - PAD);
-        order[at] = i + 1;
-        level[at] = most + 1;
-        place[at] = counts[most]++;
-        deepest = most + 1 > deepest ? most + 1 : deepest;
-        widest = counts[most] > widest ? counts[most] : widest;
+        level[pixel] = most + 1;
+        counts[most + 1]++;
+        pixels[i] = (pixel / stride - PAD) * (int32_t)width + pixel % stride - PAD;
+        order[pixels[i]] = i + 1;
     }
-    result[0] = deepest;
-    result[1] = widest;
+    int64_t steps = 0;
+    for (int32_t l = 1; l <= filled && counts[l] > 0; l++) {
+        int64_t first = steps * lanes;
+        steps += (counts[l] + lanes - 1) / lanes;
+        counts[l] = (int32_t)first; /* from now on the next free slot */
+    }
+    for (int32_t i = 0; i < filled; i++)
+        slots[i] = counts[level[reached[i]]]++;
+    result[0] = filled;
+    result[1] = steps;
 
 done:
     free(state);
     free(far);
     free(reached);
-    free(depth);
+    free(level);
     free(queue.entries);
     free(counts);
 }
 
 /* ----------------------------------------------------------------------------------------------------------------- fill */
 
-/* What the filling of one image needs besides colours. */
+/* What the filling of one image needs besides colours.  Only the pixels that can be read take part: a box around those to fill, whose
+ * frame lies at the frame of the image or is never read. */
 typedef struct {
-    int32_t height, width, stride;
+    int32_t top, left, height, width; /* of the box in the image */
+    int32_t across; /* the width of the image */
+    int32_t stride; /* of the padded maps, and their size */
+    size_t size;
     int32_t second_row; /* its first pixel; 0 if there is no second row */
     int second_column; /* whether there is one */
     int32_t offsets[NEIGHBOURS]; /* of the neighbours, in raster order */
     float rx[NEIGHBOURS], ry[NEIGHBOURS]; /* the filled pixel minus its neighbour */
     float cube[NEIGHBOURS]; /* 1 / |r|^3 */
-    size_t size; /* of the padded maps */
     uint8_t *state;
     float *distance;
     int32_t *filled; /* pixels in the order of filling */
@@ -236,15 +244,15 @@ typedef struct {
     float weight, rx, ry, scale_x, scale_y;
 } Term;
 
-/* Between the index of a pixel in the image and in the padded maps. */
-static int32_t hole_pixel(const Hole *hole, int64_t index)
-{
-    return (int32_t)((index / hole->width + PAD) * hole->stride + index % hole->width + PAD);
-}
-
+/* The index in the image of a pixel of the padded maps, and of the first pixel of a row of the box. */
 static int64_t hole_index(const Hole *hole, int32_t pixel)
 {
-    return (int64_t)(pixel / hole->stride - PAD) * hole->width + pixel % hole->stride - PAD;
+    return (int64_t)(pixel / hole->stride - PAD + hole->top) * hole->across + pixel % hole->stride - PAD + hole->left;
+}
+
+static int64_t hole_row(const Hole *hole, int32_t y)
+{
+    return (int64_t)(y + hole->top) * hole->across + hole->left;
 }
 
 static void hole_free(Hole *hole)
@@ -254,17 +262,36 @@ static void hole_free(Hole *hole)
     free(hole->filled);
 }
 
-static int hole_make(Hole *hole, const int32_t *order, const float *distance, int64_t height, int64_t width)
+static void hole_box(Hole *hole, const int32_t *order, int32_t height, int32_t width)
 {
-    hole->height = (int32_t)height;
-    hole->width = (int32_t)width;
-    int32_t stride = hole->stride = (int32_t)width + 2 * PAD;
+    int32_t top = height, bottom = -1, left = width, right = -1;
+    for (int32_t y = 0; y < height; y++)
+        for (int32_t x = 0; x < width; x++) {
+            int32_t rank = order[(int64_t)y * width + x];
+            if (rank == 0 || rank == NEVER)
+                continue;
+            top = y < top ? y : top;
+            bottom = y;
+            left = x < left ? x : left;
+            right = x > right ? x : right;
+        }
+    hole->top = top > PAD ? top - PAD : 0;
+    hole->left = left > PAD ? left - PAD : 0;
+    hole->height = bottom < 0 ? 0 : (bottom + PAD < height ? bottom + PAD + 1 : height) - hole->top;
+    hole->width = bottom < 0 ? 0 : (right + PAD < width ? right + PAD + 1 : width) - hole->left;
+    hole->across = width;
+}
+
+static int hole_make(Hole *hole, const int32_t *order, const float *distance, int64_t image_height, int64_t image_width)
+{
+    hole_box(hole, order, (int32_t)image_height, (int32_t)image_width);
+    int32_t height = hole->height, width = hole->width, stride = hole->stride = width + 2 * PAD;
     hole->second_row = height > 1 ? (PAD + 1) * stride : 0;
     hole->second_column = width > 1;
     size_t size = hole->size = (size_t)(height + 2 * PAD) * (size_t)stride;
     hole->state = calloc(size, 1);
     hole->distance = malloc(size * sizeof *hole->distance);
-    hole->filled = malloc((size_t)(height * width) * sizeof *hole->filled);
+    hole->filled = malloc(size * sizeof *hole->filled);
     if (!hole->state || !hole->distance || !hole->filled) {
         hole_free(hole);
         return -1;
@@ -281,18 +308,18 @@ static int hole_make(Hole *hole, const int32_t *order, const float *distance, in
             hole->cube[n] = (float)(1 / (square * sqrt((double)square)));
             n++;
         }
-    for (int64_t y = -1; y <= height; y++) /* rows of the image and of the frame */
-        for (int64_t x = -1; x <= width; x++) {
-            size_t pixel = (size_t)((y + PAD) * stride + x + PAD);
+    for (int32_t y = -1; y <= height; y++) /* rows of the box and of its frame */
+        for (int32_t x = -1; x <= width; x++) {
+            int32_t pixel = (y + PAD) * stride + x + PAD;
             hole->state[pixel] = FRAME;
             hole->distance[pixel] = FAR;
         }
     hole->count = 0;
-    for (int64_t y = 0; y < height; y++)
-        for (int64_t x = 0; x < width; x++) {
-            int32_t pixel = (int32_t)((y + PAD) * stride + x + PAD), rank = order[y * width + x];
+    for (int32_t y = 0; y < height; y++)
+        for (int32_t x = 0; x < width; x++) {
+            int32_t pixel = (y + PAD) * stride + x + PAD, rank = order[hole_row(hole, y) + x];
             hole->state[pixel] = rank == 0 ? KNOWN : UNKNOWN;
-            hole->distance[pixel] = distance[y * width + x];
+            hole->distance[pixel] = distance[hole_row(hole, y) + x];
             if (rank != 0 && rank != NEVER) {
                 hole->filled[rank - 1] = pixel;
                 hole->count++;
@@ -322,7 +349,7 @@ static int hole_terms(const Hole *hole, int32_t pixel, Term *terms)
         weights[n] = distance[pixel + hole->offsets[n]];
     for (int n = 0; n < NEIGHBOURS; n++) {
         float along = fabsf(hole->rx[n] * tx + hole->ry[n] * ty);
-        float nearness = 1 / (1 + fabsf(weights[n] - here));
+        float nearness = (float)(1 / (1 + (double)fabsf(weights[n] - here))); /* in double, as in OpenCV */
         weights[n] = hole->cube[n] * nearness * (along > 0.01f ? along : 1e-6f);
     }
     int count = 0;

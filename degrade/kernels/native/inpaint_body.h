@@ -43,14 +43,14 @@ static void NAME(put)(const Hole *hole, NAME(Lanes) *colours, int32_t pixel, NAM
             colours[pixel + steps[s]] = value;
 }
 
-static void NAME(load)(const Hole *hole, NAME(Lanes) *colours, const REAL *image, const uint8_t *bytes, int64_t first, int64_t lanes)
+/* `lanes` channels of an image, of which `image` or `bytes` is the first; `plane` pixels each. */
+static void NAME(load)(const Hole *hole, NAME(Lanes) *colours, const REAL *image, const uint8_t *bytes, int64_t plane, int64_t lanes)
 {
     int32_t height = hole->height, width = hole->width;
-    int64_t plane = (int64_t)height * width;
-    for (int64_t y = 0; y < height; y++) {
-        int64_t row = first * plane + y * width;
+    for (int32_t y = 0; y < height; y++) {
+        int64_t row = hole_row(hole, y);
         NAME(Lanes) *to = colours + (y + PAD) * hole->stride + PAD;
-        for (int64_t x = 0; x < width; x++) {
+        for (int32_t x = 0; x < width; x++) {
             NAME(Lanes) value = {0};
             for (int64_t lane = 0; lane < LANES && lane < lanes; lane++)
                 value[lane] = bytes ? (REAL)bytes[row + x + lane * plane] : image[row + x + lane * plane];
@@ -71,7 +71,7 @@ static void NAME(load)(const Hole *hole, NAME(Lanes) *colours, const REAL *image
 
 /* Fill one image (channels, height, width) in place: `bytes`, rounded, if that is not NULL, else `image`, not rounded.  Writes 0 to
  * *result, or -1 if there is no memory. */
-void NAME(inpaint_fill)(REAL *image, uint8_t *bytes, int64_t channels, int64_t height, int64_t width, const int32_t *order,
+void NAME(degrade_inpaint)(REAL *image, uint8_t *bytes, int64_t channels, int64_t height, int64_t width, const int32_t *order,
                         const float *distance, int64_t *result)
 {
     Hole hole;
@@ -84,7 +84,7 @@ void NAME(inpaint_fill)(REAL *image, uint8_t *bytes, int64_t channels, int64_t h
     int64_t plane = height * width;
     for (int64_t first = 0; first < channels; first += LANES) {
         int64_t lanes = channels - first < LANES ? channels - first : LANES;
-        NAME(load)(&hole, colours, image, bytes, first, lanes);
+        NAME(load)(&hole, colours, bytes ? NULL : image + first * plane, bytes ? bytes + first * plane : NULL, plane, lanes);
         for (int32_t i = 0; i < hole.count; i++)
             hole.state[hole.filled[i]] = UNKNOWN;
         for (int32_t i = 0; i < hole.count; i++) {
@@ -124,9 +124,17 @@ static NAME(Lanes) NAME(take)(const Hole *hole, NAME(Lanes) *flow, int32_t pixel
     return sum;
 }
 
+static void NAME(clear_frame)(const Hole *hole, NAME(Lanes) *flow)
+{
+    NAME(Lanes) none = {0};
+    for (size_t i = 0; i < hole->size; i++)
+        if (hole->state[i] == FRAME)
+            flow[i] = none;
+}
+
 /* The adjoint of the unrounded fill that made `filled` of `image`, both (channels, height, width): `gradient`, with respect to
  * `filled`, becomes in place that with respect to `image`.  Writes 0 to *result, or -1 if there is no memory. */
-void NAME(inpaint_adjoint)(const REAL *image, const REAL *filled, REAL *gradient, int64_t channels, int64_t height, int64_t width,
+void NAME(degrade_inpaint_adjoint)(const REAL *image, const REAL *filled, REAL *gradient, int64_t channels, int64_t height, int64_t width,
                            const int32_t *order, const float *distance, int64_t *result)
 {
     Hole hole;
@@ -139,10 +147,9 @@ void NAME(inpaint_adjoint)(const REAL *image, const REAL *filled, REAL *gradient
     int64_t plane = height * width;
     for (int64_t first = 0; first < channels; first += LANES) {
         int64_t lanes = channels - first < LANES ? channels - first : LANES;
-        NAME(load)(&hole, colours, filled, NULL, first, lanes);
-        for (int64_t i = 0; i < plane; i++)
-            for (int64_t lane = 0; lane < lanes; lane++)
-                flow[hole_pixel(&hole, i)][lane] = gradient[(first + lane) * plane + i];
+        NAME(load)(&hole, colours, filled + first * plane, NULL, plane, lanes);
+        NAME(load)(&hole, flow, gradient + first * plane, NULL, plane, lanes);
+        NAME(clear_frame)(&hole, flow);
         for (int32_t i = 0; i < hole.count; i++)
             hole.state[hole.filled[i]] = KNOWN;
         for (int32_t i = hole.count - 1; i >= 0; i--) {
@@ -177,11 +184,12 @@ void NAME(inpaint_adjoint)(const REAL *image, const REAL *filled, REAL *gradient
                 flow[t->above] -= gy;
             }
         }
-        for (int64_t i = 0; i < plane; i++) {
-            NAME(Lanes) sum = NAME(take)(&hole, flow, hole_pixel(&hole, i));
-            for (int64_t lane = 0; lane < lanes; lane++)
-                gradient[(first + lane) * plane + i] = sum[lane];
-        }
+        for (int32_t y = 0; y < hole.height; y++)
+            for (int32_t x = 0; x < hole.width; x++) {
+                NAME(Lanes) sum = NAME(take)(&hole, flow, (y + PAD) * hole.stride + x + PAD);
+                for (int64_t lane = 0; lane < lanes; lane++)
+                    gradient[(first + lane) * plane + hole_row(&hole, y) + x] = sum[lane];
+            }
     }
     *result = 0;
 done:

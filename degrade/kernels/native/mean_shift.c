@@ -66,7 +66,7 @@ static void whole_sums(const level_t *level, window_t window, const double *cent
                 q0 = q0 < far ? q0 : far;
                 q1 = q1 < far ? q1 : far;
                 q2 = q2 < far ? q2 : far;
-                uint16_t member = (uint16_t)(q0 + q1 + q2) <= limit ? inside[k] : 0;
+                uint16_t member = -((uint16_t)(q0 + q1 + q2) <= limit) & inside[k]; /* all bits or none; a choice is not vectorised */
                 earlier[k] += count[k]; /* a member adds 1 for each row after its own */
                 count[k] -= member;
                 s0[k] += p0[k] & member;
@@ -152,8 +152,9 @@ void degrade_mean_shift_climb(const uint16_t *whole, const double *smooth, const
     int64_t size = height * width;
     for (int64_t pixel = first_row * width; pixel < last_row * width; pixel++) {
         if (!wanted[pixel]) continue;
-        state_t state = {pixel / width, pixel % width, {0}}, last;
+        state_t state = {pixel / width, pixel % width, {0}};
         for (int c = 0; c < 3; c++) state.colour[c] = whole ? whole[pixel + c * size] : smooth[pixel + c * size];
+        state_t last = state;
         int64_t members = climb(&level, &state, &last);
         for (int c = 0; c < 3; c++) result[pixel + c * size] = state.colour[c];
         if (windows) {

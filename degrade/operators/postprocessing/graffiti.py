@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -90,9 +89,11 @@ class Graffiti(Operator[Params]):
         text = params.text
         if unknown := sorted(set(text.string) - hershey.CHARACTERS):
             raise ValueError(f"text['string']: got {unknown[0]!r} in {text.string!r}, want only {''.join(sorted(hershey.CHARACTERS))}")
-        if not 0 < text.scale <= LARGEST_SCALE or not math.isfinite(text.scale):
+        if not 0 < text.scale <= LARGEST_SCALE:
             raise ValueError(f"text['scale']: got {text.scale}, want a number above 0 and at most {LARGEST_SCALE:g}")
-        raster.check_marks("text", [(text.x, text.y, text.thickness)], [raster.POSITION, raster.POSITION, raster.THICKNESS])
+        for name, (low, high) in {"x": raster.POSITION, "y": raster.POSITION, "thickness": raster.THICKNESS}.items():
+            if not low <= (value := getattr(text, name)) <= high:
+                raise ValueError(f"text[{name!r}]: got {value}, want {low}..{high}")
 
     def plan(self, size: Size, intensities: Sequence[float], params: Sequence[Params]) -> Plan:
         layers, covers = zip(*(_painted(size, p) for p in params), strict=True)

@@ -1,0 +1,354 @@
+"""Telea's fast-marching inpainting with radius 3, equal to OpenCV 4's ``cv2.inpaint(..., 3, cv2.INPAINT_TELEA)``.
+
+Source: A. Telea, "An image inpainting technique based on the fast marching method", 2004, in OpenCV's variant.  Order and distances
+depend on the hole alone, so :func:`march` computes them on the host.  A filled pixel is a weighted mean of the pixels around it that
+are known by then, less a term bounded by sqrt(2) levels that follows their gradients:
+
+    sum(w I) / sum(w) - (Jx + Jy) / sqrt(Jx^2 + Jy^2) + 0.5,    Jx = sum(w gx rx)
+
+The filling is the custom operator ``degrade::inpaint``: :func:`inpaint_reference` in plain torch, with a body in C on the CPU.  Both sum
+over the neighbours in raster order by single float32 operations, so they agree in every bit.
+
+A quirk of OpenCV that this keeps: a gradient along the first row (column) is taken on the second.  Images of one row or column have
+no second one and take it on the first; there OpenCV reads outside the image.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Tensor
+from torch.nn.functional import pad
+
+from degrade.kernels import native
+
+_REACHES = (0, 2, 2, 3, 2, 2, 0)  # columns to each side of the neighbours within distance 3, for rows -3..3
+_PAD = 4  # pixels around padded maps: a neighbour's own neighbour is at most so far away
+_FAR = 1e6  # distance of the frame
+_NEVER = torch.iinfo(torch.int32).max  # order of a pixel that is not filled
+_LANES = 128  # most pixels of one step
+_MOST_PIXELS = 2**31
+
+
+class March(NamedTuple):
+    """How the holes of B masks are filled; what :func:`inpaint` needs besides the images."""
+
+    order: Tensor  # (B, H, W) int32: 0 where known, 1, 2, ... in the order of filling, the largest int32 where never filled
+    distance: Tensor  # (B, H, W) float32: signed distance to the border of the hole in pixels, 1e6 far outside
+    schedule: Tensor  # (B, steps, 128) int32: pixels y * W + x that each step fills, or -1; those of one step do not read one another
+
+
+def march(masks: npt.NDArray[np.bool_]) -> March:
+    """Plan the filling of the holes of ``masks`` (B, H, W), True in the hole.
+
+    The number of steps is rounded up far enough that it hardly ever depends on the masks, only on H and W.
+
+    Raises:
+        ValueError: for another shape or dtype, or an image of 2**31 pixels.
+        MemoryError: if the march finds no room.
+    """
+    if masks.ndim != 3 or masks.dtype != np.bool_:
+        raise ValueError(f"masks: got {masks.dtype} of shape {masks.shape}, want bool of shape (B, H, W)")
+    batch, height, width = masks.shape
+    if (height + 2 * _PAD) * (width + 2 * _PAD) >= _MOST_PIXELS:
+        raise ValueError(f"masks: got {height} x {width} pixels, want fewer than 2**31 with a margin of {_PAD}")
+    masks = np.ascontiguousarray(masks)
+    order = np.empty(masks.shape, np.int32)
+    distance = np.empty(masks.shape, np.float32)
+    pixels, slots = np.empty((2, batch, height * width), np.int32)
+    counts = np.empty((batch, 2), np.int64)  # pixels and steps
+    c_march = native.function("degrade_inpaint_march", native.POINTER, *[native.INT] * 3, *[native.POINTER] * 5)
+
+    def work(n: int) -> None:
+        results = (a[n].ctypes.data for a in (order, distance, pixels, slots, counts))
+        c_march(masks[n].ctypes.data, height, width, _LANES, *results)
+
+    native.parallel(batch, work)
+    if (counts < 0).any():
+        raise MemoryError(f"no memory to plan the inpainting of {height} x {width} pixels")
+    unit = min(2048, 6 * (height + width))  # steps; rectangles of watermarks need fewer
+    steps = -(-max(1, counts[:, 1].max(initial=0)) // unit) * unit
+    schedule = np.full((batch, steps * _LANES), -1, np.int32)
+    for n, (count, _) in enumerate(counts):
+        schedule[n, slots[n, :count]] = pixels[n, :count]
+    return March(*map(torch.from_numpy, (order, distance, schedule.reshape(batch, steps, _LANES))))
+
+
+def inpaint(images: Tensor, order: Tensor, distance: Tensor, schedule: Tensor) -> Tensor:
+    """Fill the holes of ``images``.
+
+    Args:
+        images: (B, C, H, W) levels in [0, 255].  uint8: equal to OpenCV, each filled pixel rounded before others use it.
+            float32 or float64: filled pixels are clipped but not rounded.
+        order, distance, schedule: what :func:`march` made, on the device of the images.
+
+    Returns:
+        A new tensor of the same shape and dtype.  Its gradient is exact; at the kink of the bounded term, Jx = Jy = 0, that term gives 0.
+
+    Raises:
+        TypeError, ValueError: for images of another dtype, or shapes that do not fit.
+    """
+    if images.dtype not in (torch.uint8, torch.float32, torch.float64):
+        raise TypeError(f"images: got {images.dtype}, want uint8, float32 or float64 levels")
+    if images.dim() != 4:
+        raise ValueError(f"images: got shape {tuple(images.shape)}, want (B, C, H, W)")
+    shape = images.shape[:1] + images.shape[2:]
+    for name, plan, dtype in (("order", order, torch.int32), ("distance", distance, torch.float32)):
+        if plan.shape != shape or plan.dtype != dtype:
+            raise ValueError(f"{name}: got {plan.dtype} of shape {tuple(plan.shape)}, want {dtype} of shape {tuple(shape)}")
+    result: Tensor = _inpaint(images, order, distance, schedule)
+    return result
+
+
+# -- in plain torch -------------------------------------------------------------------------------------------------------
+
+
+class _Maps(NamedTuple):
+    """The plan padded by _PAD pixels, (B, H + 8, W + 8) flattened to N, and the neighbourhood as K offsets in it."""
+
+    rank: Tensor  # (N,) int32: the order; 0, as a known pixel has, outside the image
+    inside: Tensor  # (N,) bool: in the image
+    distance: Tensor  # (N,) float32
+    slope_x: Tensor  # (N,) float32: gradient of the distance when this pixel is filled
+    slope_y: Tensor
+    place: Tensor  # (N,) int64: where the colour stands; outside the image that of the nearest pixel in it
+    row: Tensor  # (N,) int64: the pixel itself, or in the first row the one below
+    column: Tensor  # (N,) int64: the pixel itself, or in the first column the one to the right
+    stride: int
+    offset: Tensor  # (K,) int64
+    rx: Tensor  # (K,) float32: the filled pixel minus its neighbour
+    ry: Tensor
+    cube: Tensor  # (K,) float32: 1 / |r|^3
+
+
+class _Terms(NamedTuple):
+    """What the sums for M pixels run over: K neighbours, with weight 0 where one does not take part."""
+
+    weight: Tensor  # (M, K) float32
+    colour: Tensor  # (M, K) int64: place of the colour
+    right: Tensor  # places whose difference, times the scale, is the gradient
+    left: Tensor
+    below: Tensor
+    above: Tensor
+    scale_x: Tensor  # (M, K) int64: 1 or 2
+    scale_y: Tensor
+
+
+class _Sums(NamedTuple):
+    """The sums for M pixels with C channels."""
+
+    weight: Tensor  # (M, 1): sum(w), 1 in place of 0
+    x: Tensor  # (M, C): Jx
+    y: Tensor
+
+
+def _slope(rank: Tensor, distance: Tensor, step: int) -> Tensor:
+    """Gradient of the distance along one axis from the neighbours known at the time of each pixel."""
+    before, after = (distance.roll(s) for s in (step, -step))
+    has_before, has_after = (rank.roll(s) < rank for s in (step, -step))
+    one_sided = torch.where(has_after, after - distance, torch.where(has_before, distance - before, 0))
+    return torch.where(has_before & has_after, (after - before) * 0.5, one_sided)
+
+
+def _maps(order: Tensor, distance: Tensor) -> _Maps:
+    batch, height, width = order.shape
+    device, stride = order.device, width + 2 * _PAD
+    y, x = (torch.arange(-_PAD, size + _PAD, device=device) for size in (height, width))
+    y, x = y[:, None], x[None]
+    pixel = torch.arange(batch * (height + 2 * _PAD) * stride, device=device).view(batch, -1, stride)
+    image = torch.arange(batch, device=device)[:, None, None] * (height * width)
+    rank = pad(order, (_PAD,) * 4).flatten()
+    far = pad(distance, (_PAD,) * 4, value=_FAR).flatten()
+    rows = torch.arange(-3, 4, device=device)
+    dx = torch.cat([torch.arange(-reach, reach + 1, device=device) for reach in _REACHES])
+    dy = torch.cat([rows[k].expand(2 * reach + 1) for k, reach in enumerate(_REACHES)])
+    square = (dx * dx + dy * dy).clamp(min=1).to(torch.float64)  # the centre, never known, takes part with weight 0
+    return _Maps(
+        rank=rank,
+        inside=((y >= 0) & (y < height) & (x >= 0) & (x < width)).expand(batch, -1, -1).flatten(),
+        distance=far,
+        slope_x=_slope(rank, far, 1),
+        slope_y=_slope(rank, far, stride),
+        place=(image + y.clamp(0, height - 1) * width + x.clamp(0, width - 1)).flatten(),
+        row=(pixel + stride * ((y == 0) & (height > 1))).flatten(),
+        column=(pixel + ((x == 0) & (width > 1)).to(torch.int64)).flatten(),
+        stride=stride,
+        offset=dy * stride + dx,
+        rx=-dx.to(torch.float32),
+        ry=-dy.to(torch.float32),
+        cube=(1 / (square * square.sqrt())).to(torch.float32),
+    )
+
+
+def _terms(maps: _Maps, pixel: Tensor) -> _Terms:
+    """The neighbours of (M,) padded pixels that are known when these are filled."""
+    near = pixel[:, None] + maps.offset
+    rank = maps.rank[pixel][:, None]
+    along = (maps.rx * maps.slope_x[pixel][:, None] + maps.ry * maps.slope_y[pixel][:, None]).abs()
+    apart = (maps.distance[near] - maps.distance[pixel][:, None]).abs()
+    nearness = (1 / (1 + apart.to(torch.float64))).to(torch.float32)  # in float64, as in OpenCV
+    weight = maps.cube * nearness * torch.where(along > 0.01, along, 1e-6)
+    right, left, below, above = ((maps.rank[near + step] < rank).to(torch.int64) for step in (1, -1, maps.stride, -maps.stride))
+    row, column = maps.row[near], maps.column[near]
+    return _Terms(
+        weight=torch.where((maps.rank[near] < rank) & maps.inside[near], weight, 0),
+        colour=maps.place[near],
+        right=maps.place[row + right],
+        left=maps.place[row - left],
+        below=maps.place[column + below * maps.stride],
+        above=maps.place[column - above * maps.stride],
+        scale_x=1 + right * left,
+        scale_y=1 + below * above,
+    )
+
+
+def _value(maps: _Maps, terms: _Terms, colours: Tensor) -> tuple[Tensor, _Sums]:
+    """(M, C) values before clipping and rounding, from the (places, C) colours."""
+    weight = terms.weight.to(colours.dtype)[..., None]
+    gx = (colours[terms.right] - colours[terms.left]) * terms.scale_x[..., None]
+    gy = (colours[terms.below] - colours[terms.above]) * terms.scale_y[..., None]
+    rx, ry = maps.rx[:, None].to(colours.dtype), maps.ry[:, None].to(colours.dtype)
+    parts = torch.cat((weight * colours[terms.colour], weight * gx * rx, weight * gy * ry, weight), dim=2)
+    total = parts[:, 0]
+    for k in range(1, parts.shape[1]):  # one by one: a reduction has its own order
+        total = total + parts[:, k]
+    channels = colours.shape[1]
+    mean, x, y = (total[:, k * channels : (k + 1) * channels] for k in range(3))
+    weights = total[:, 3 * channels :]
+    weights = torch.where(weights > 0, weights, 1)
+    square = x * x + y * y
+    bounded = torch.where(square > 0, (x + y) / torch.where(square > 0, square, 1).sqrt(), 0)
+    return mean / weights - bounded + 0.5, _Sums(weights, x, y)
+
+
+def _steps(schedule: Tensor, maps: _Maps, width: int, places: int) -> list[tuple[Tensor, Tensor]]:
+    """For each step the padded pixels and the places of all images' pixels, (M,) each; place ``places`` where there is no pixel."""
+    batch = schedule.shape[0]
+    image = torch.arange(batch, device=schedule.device)[:, None, None]
+    cell = schedule.to(torch.int64).clamp(min=0)
+    pixel = image * (maps.rank.shape[0] // max(batch, 1)) + (cell // width + _PAD) * maps.stride + cell % width + _PAD
+    place = torch.where(schedule < 0, places, image * (places // max(batch, 1)) + cell)
+    return [(p.flatten(), q.flatten()) for p, q in zip(pixel.unbind(1), place.unbind(1), strict=True)]
+
+
+def _as_places(images: Tensor) -> Tensor:
+    """(B, C, H, W) images as (B H W + 1, C) colours; the last place belongs to no pixel."""
+    return pad(images.permute(0, 2, 3, 1).reshape(-1, images.shape[1]), (0, 0, 0, 1))
+
+
+def _as_images(colours: Tensor, shape: torch.Size) -> Tensor:
+    batch, channels, height, width = shape
+    return colours[:-1].reshape(batch, height, width, channels).permute(0, 3, 1, 2).contiguous()
+
+
+def inpaint_reference(images: Tensor, order: Tensor, distance: Tensor, schedule: Tensor) -> Tensor:
+    """As :func:`inpaint`, on any device and without a host copy: step by step, all pixels of a step at once."""
+    maps = _maps(order, distance)
+    colours = _as_places(images if images.is_floating_point() else images.to(torch.float32))
+    for pixel, place in _steps(schedule, maps, images.shape[3], colours.shape[0] - 1):
+        value, _ = _value(maps, _terms(maps, pixel), colours)
+        clipped = value.clamp(0, 255)
+        colours.index_put_((place,), clipped if images.is_floating_point() else clipped.round())
+    return _as_images(colours, images.shape).to(images.dtype)
+
+
+def inpaint_backward_reference(
+    gradient: Tensor, images: Tensor, filled: Tensor, order: Tensor, distance: Tensor, schedule: Tensor
+) -> Tensor:
+    """The gradient with respect to floating ``images``, of which ``inpaint`` made ``filled``: the steps in reverse."""
+    maps = _maps(order, distance)
+    before, colours, flow = _as_places(images), _as_places(filled), _as_places(gradient)
+    rx, ry = maps.rx[:, None].to(flow.dtype), maps.ry[:, None].to(flow.dtype)
+    for pixel, place in reversed(_steps(schedule, maps, images.shape[3], colours.shape[0] - 1)):
+        colours.index_put_((place,), before[place])  # as it stood before this step
+        terms = _terms(maps, pixel)
+        value, (weights, x, y) = _value(maps, terms, colours)
+        out = torch.where((value < 0) | (value > 255) | (place == colours.shape[0] - 1)[:, None], 0, flow[place])
+        flow.index_put_((place,), torch.zeros_like(out))
+        square = x * x + y * y
+        # The derivatives of -(x + y) / sqrt(x^2 + y^2) are y (x - y) / (x^2 + y^2)^1.5 and x (y - x) / (x^2 + y^2)^1.5.
+        scale = torch.where(square > 0, out / torch.where(square > 0, square * square.sqrt(), 1), 0)
+        weight = terms.weight.to(flow.dtype)[..., None]
+        gx = (y * (x - y) * scale)[:, None] * (weight * terms.scale_x[..., None] * rx)
+        gy = (x * (y - x) * scale)[:, None] * (weight * terms.scale_y[..., None] * ry)
+        flows = (
+            (terms.colour, (out / weights)[:, None] * weight),
+            (terms.right, gx),
+            (terms.left, -gx),
+            (terms.below, gy),
+            (terms.above, -gy),
+        )
+        for to, amount in flows:
+            flow.index_put_((to,), amount, accumulate=True)
+    return _as_images(flow, images.shape)
+
+
+_inpaint = torch.library.custom_op("degrade::inpaint", inpaint_reference, mutates_args=())
+_inpaint_backward = torch.library.custom_op("degrade::inpaint_backward", inpaint_backward_reference, mutates_args=())
+
+
+@_inpaint.register_fake
+def _(images: Tensor, order: Tensor, distance: Tensor, schedule: Tensor) -> Tensor:
+    return images.new_empty(images.shape)
+
+
+@_inpaint_backward.register_fake
+def _(gradient: Tensor, images: Tensor, filled: Tensor, order: Tensor, distance: Tensor, schedule: Tensor) -> Tensor:
+    return images.new_empty(images.shape)
+
+
+def _setup_context(ctx: Any, inputs: tuple[Tensor, ...], output: Tensor) -> None:
+    images, *plan = inputs
+    ctx.save_for_backward(images, output, *plan)
+
+
+def _backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
+    return _inpaint_backward(gradient, *ctx.saved_tensors), None, None, None
+
+
+_inpaint.register_autograd(_backward, setup_context=_setup_context)
+
+
+# -- on the CPU -----------------------------------------------------------------------------------------------------------
+
+
+def _each_image(function: Callable[..., None], tensors: list[Tensor | None], order: Tensor, distance: Tensor) -> None:
+    """Call a C function for each image: pointers into (B, C, H, W) tensors, sizes, the plan, and where its status goes."""
+    batch, height, width = order.shape
+    channels = next(t.shape[1] for t in tensors if t is not None)
+    order, distance = order.contiguous(), distance.contiguous()
+    status = torch.zeros(batch, dtype=torch.int64)
+
+    def work(n: int) -> None:
+        pointers = [None if t is None else t[n].data_ptr() for t in tensors]
+        function(*pointers, channels, height, width, order[n].data_ptr(), distance[n].data_ptr(), status[n].data_ptr())
+
+    native.parallel(batch, work)
+    if (status != 0).any():
+        raise MemoryError(f"no memory to inpaint images of {height} x {width} pixels")
+
+
+def _suffix(dtype: torch.dtype) -> str:
+    return "f64" if dtype == torch.float64 else "f32"
+
+
+@_inpaint.register_kernel("cpu")
+def _(images: Tensor, order: Tensor, distance: Tensor, schedule: Tensor) -> Tensor:
+    result = images.clone(memory_format=torch.contiguous_format)
+    function = native.function(f"degrade_inpaint_{_suffix(images.dtype)}", *[native.POINTER] * 2, *[native.INT] * 3, *[native.POINTER] * 3)
+    _each_image(function, [result, None] if images.is_floating_point() else [None, result], order, distance)
+    return result
+
+
+@_inpaint_backward.register_kernel("cpu")
+def _(gradient: Tensor, images: Tensor, filled: Tensor, order: Tensor, distance: Tensor, schedule: Tensor) -> Tensor:
+    result = gradient.clone(memory_format=torch.contiguous_format)
+    function = native.function(
+        f"degrade_inpaint_adjoint_{_suffix(images.dtype)}", *[native.POINTER] * 3, *[native.INT] * 3, *[native.POINTER] * 3
+    )
+    _each_image(function, [images.contiguous(), filled.contiguous(), result], order, distance)
+    return result

@@ -1,0 +1,159 @@
+"""A build's folder as scoring sees it: which variants there are, and which operator each row got."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from degrade.data import manifest
+from degrade.data.errors import SourceError
+from degrade.scoring.tables import ScoringError
+from degrade.suites import OPERATOR_CATEGORIES, Variant, parse_stem
+
+Severity = str | float
+
+_SHARD = re.compile(r"-\d{6}$")
+
+
+@dataclass(frozen=True)
+class BuiltFile:
+    """One variant of one benchmark in a build.
+
+    Attributes:
+        stem: the file's name without suffix.
+        benchmark: the benchmark's name.
+        variant: kind, severity and operator.
+        rows: index -> the operator that its image got; None for clean images, rows without one, and rows whose images got several.
+        kept: rows whose image could not be degraded and stands there clean.
+    """
+
+    stem: str
+    benchmark: str
+    variant: Variant
+    rows: Mapping[str, str | None]
+    kept: frozenset[str]
+
+    @property
+    def name(self) -> str:
+        """See :func:`variant_name`."""
+        return variant_name(self.variant)
+
+
+def variant_name(variant: Variant) -> str:
+    """A variant in a report: the severity of a mixed file, operator and severity of another, or "clean"."""
+    if variant.kind == "clean":
+        return "clean"
+    return severity_name(variant.severity) if variant.kind == "mixed" else f"{variant.operator}/{severity_name(variant.severity)}"
+
+
+def severity_name(severity: Severity | None) -> str:
+    """A severity in a report: its name, or the number.
+
+    >>> severity_name("high"), severity_name(0.5)
+    ('high', '0.5')
+    """
+    return severity if isinstance(severity, str) else f"{severity:g}"
+
+
+INTENSITY = {"clean": 0.0, "low": 0.23, "mid": 0.45, "high": 0.9}
+"""Where named severities stand among numbers."""
+
+
+def severity_place(name: str) -> float:
+    """The intensity of a severity's name in a report, for order and axes.
+
+    >>> severity_place("mid"), severity_place("0.5")
+    (0.45, 0.5)
+    """
+    return INTENSITY[name] if name in INTENSITY else float(name)
+
+
+@dataclass(frozen=True)
+class Build:
+    """A build's folder.
+
+    Attributes:
+        folder: where it is.
+        files: its variants by stem.
+        why_not: why it is not standard, "" if it is.
+    """
+
+    folder: Path
+    files: Mapping[str, BuiltFile]
+    why_not: str = ""
+
+    @property
+    def benchmarks(self) -> tuple[str, ...]:
+        """The benchmarks that were degraded."""
+        return tuple(dict.fromkeys(file.benchmark for file in self.files.values()))
+
+    @property
+    def datasets(self) -> dict[str, str]:
+        """The data sets that answers may be to, the official ones too, each with its benchmark."""
+        return {name: name for name in self.benchmarks} | {stem: file.benchmark for stem, file in self.files.items()}
+
+    def rows_of(self, benchmark: str) -> Mapping[str, str | None] | None:
+        """The rows of a benchmark, None where the build has none of it."""
+        return next((file.rows for file in self.files.values() if file.benchmark == benchmark), None)
+
+
+def read_build(folder: Path | str) -> Build:
+    """Read what a build did from its manifests.
+
+    Raises:
+        ScoringError: where the folder holds no finished build, or something in it cannot be read.
+        FileNotFoundError: where there is no such folder.
+    """
+    folder = Path(folder)
+    if not folder.is_dir():
+        raise FileNotFoundError(f"build: there is no folder {str(folder)!r}")
+    paths = sorted(folder.glob(f"*{manifest.SUFFIX}"))
+    if not paths:
+        raise ScoringError(f"build: {folder} holds no finished build: there is no file *{manifest.SUFFIX} in it")
+    lines: dict[str, list[manifest.Line]] = {}
+    try:
+        for path in paths:
+            lines.setdefault(_SHARD.sub("", path.name.removesuffix(manifest.SUFFIX)), []).extend(manifest.lines(path))
+    except SourceError as error:
+        raise ScoringError(str(error)) from error
+    files, odd = {}, []
+    for stem, rows in lines.items():
+        parsed = parse_stem(stem, OPERATOR_CATEGORIES)
+        if parsed is None:
+            raise ScoringError(f"build: {folder / stem}{manifest.SUFFIX}: the name is not that of a build's file")
+        files[stem] = BuiltFile(stem, parsed[0], parsed[1], *_rows(rows))
+        odd += [f"{stem} {status} row {line['index']}" for line in rows if (status := line["status"]) not in manifest.STANDARD]
+    return Build(folder, files, _why_not(folder, odd))
+
+
+def _rows(lines: list[manifest.Line]) -> tuple[dict[str, str | None], frozenset[str]]:
+    operators: dict[int, set[str]] = {}
+    for line in lines:
+        records = line.get("record") or []
+        for record in [records] if isinstance(records, dict) else records:
+            operators.setdefault(line["row"], set()).add(record["operator"])
+    rows: dict[str, str | None] = {}
+    kept = set()
+    for line in lines:
+        if line["status"] == "skipped":
+            continue
+        names = operators.get(line["payload"] if line["status"] == "reference" else line["row"], set())
+        rows[line["index"]] = next(iter(names)) if len(names) == 1 else None
+        if line["status"] == "kept":
+            kept.add(line["index"])
+    return rows, frozenset(kept)
+
+
+def _why_not(folder: Path, odd: list[str]) -> str:
+    """Why a build is not standard: rows that it skipped or kept clean, by its manifests or by what build.json says."""
+    path = folder / "build.json"
+    try:
+        facts = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
+    except json.JSONDecodeError as error:
+        raise ScoringError(f"{path}: this is no JSON ({error})") from error
+    if odd:
+        return f"{len(odd)} rows could not be degraded: {', '.join(odd[:5])}{', ...' if len(odd) > 5 else ''}"
+    return "" if facts.get("standard", True) else "build.json says that it is not standard"
