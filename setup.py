@@ -11,7 +11,7 @@ import sys
 import sysconfig
 from glob import glob
 
-from setuptools import Extension, setup
+from setuptools import Extension, find_packages, setup
 from setuptools.command.build_ext import build_ext
 
 
@@ -30,6 +30,8 @@ class BuildLibrary(build_ext):
 
 
 setup(
+    packages=[*find_packages(include=["degrade*"]), "degrade.conf"],
+    package_dir={"degrade.conf": "conf"},  # an installed package brings its choices along
     setup_requires=[] if has_compiler() else ["ziglang"],
     cmdclass={"build_ext": BuildLibrary},
     ext_modules=[

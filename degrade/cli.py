@@ -171,15 +171,11 @@ def _report(result: dict[str, Any], table: Callable[[dict[str, Any]], str], as_j
 
 VERBS: dict[str, Verb] = {
     "build": Verb(schema.BuildConfig, _build, "degrade build source=MMStar.tsv output=outputs/mmstar severities=[low,mid,high]"),
-    "replay": Verb(
-        schema.ReplayConfig,
-        _replay,
-        "degrade replay manifest=outputs/mmd-bench/MMStar_CLEAN.manifest.jsonl index=0",
-    ),
+    "preview": Verb(schema.PreviewConfig, _preview, "degrade preview image=photo.jpg severities=[0.1,0.5,1] output=sheet.png"),
+    "replay": Verb(schema.ReplayConfig, _replay, "degrade replay manifest=outputs/mmd-bench/MMStar_CLEAN.manifest.jsonl index=0"),
     "score": Verb(schema.ScoreConfig, _score, "degrade score results=outputs/answers build=outputs/mmd-bench"),
     "mmr": Verb(schema.MmrConfig, _mmr, "degrade mmr questions=MMR-benchmark.json answers=answers.jsonl"),
     "list": Verb(schema.ListConfig, _list, "degrade list"),
-    "preview": Verb(schema.PreviewConfig, _preview, "degrade preview image=photo.jpg severities=[0.1,0.5,1] output=sheet.png"),
 }
 
 
@@ -204,10 +200,9 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _code(error: Exception) -> int:
     """What was asked for cannot be meant (2), or went wrong (1): a folder that cannot be written has the system's error behind it."""
-    asked = isinstance(error, ConfigError | SourceError | FileNotFoundError) or (
-        isinstance(error, FolderError) and not isinstance(error.__cause__, OSError)
-    )
-    return WRONG if asked else FAILED
+    if isinstance(error, FolderError):
+        return FAILED if isinstance(error.__cause__, OSError) else WRONG
+    return WRONG if isinstance(error, ConfigError | SourceError | FileNotFoundError) else FAILED
 
 
 def _describe(error: Exception) -> str:
@@ -260,6 +255,10 @@ def _run(verb: Verb, jobs: list[tuple[str, Any]]) -> int:
             failed.append(label)
     print(f"{len(jobs) - len(failed)} of {len(jobs)} runs done" + "".join(f"\n  failed: {label}" for label in failed))
     return FAILED if failed else DONE
+
+
+def _settings(verb: Verb) -> list[dataclasses.Field[Any]]:
+    return [f for f in dataclasses.fields(verb.config) if not f.metadata["hidden"]]
 
 
 @dataclass
@@ -316,7 +315,7 @@ def _groups(folder: str | None) -> dict[str, list[str]]:
 
 def _jobs(name: str, verb: Verb, overrides: list[str], flags: Flags) -> list[tuple[str, Any]]:
     """The configurations to run, each with a label that says what differs ("" if there is only one)."""
-    fields = {f.name: f for f in dataclasses.fields(verb.config)}
+    fields = {f.name: f for f in _settings(verb)}
     hints = typing.get_type_hints(verb.config)
     groups = _groups(flags.folder) if name == "build" else {}
     parsed = [_parse(text, fields, hints, groups, flags.multirun) for text in overrides]
@@ -510,7 +509,7 @@ def _help(name: str, verb: Verb) -> str:
 
 
 def _keys(verb: Verb) -> Iterator[str]:
-    for f in dataclasses.fields(verb.config):
+    for f in _settings(verb):
         default = f.default if f.default_factory is dataclasses.MISSING else f.default_factory()
         yield f"  {f.name}={_shown(default)}"
         yield from textwrap.wrap(f.metadata["help"], 110, initial_indent=" " * 6, subsequent_indent=" " * 6)

@@ -12,11 +12,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from degrade.suites import BENCHMARKS, NAMED_SEVERITIES, OPERATOR_CATEGORIES
+
 REQUIRED = "???"
 """The value of a setting that has no default and has not been given (OmegaConf's own mark for it)."""
 
-SIX = ("MMBench_DEV_EN_V11", "MMVet", "MMVP", "CV-Bench-2D", "MMStar", "RealWorldQA")
-SEVERITY_NAMES = ("low", "mid", "high")
+MIXTURES = ("mmd", "training")
 PROFILES = ("clear", "upstream")
 
 
@@ -33,6 +34,7 @@ def option(
     kind: str = "",
     least: float | None = None,
     most: float | None = None,
+    hidden: bool = False,
 ) -> Any:
     """A dataclass field that carries its own documentation and limits.
 
@@ -43,8 +45,9 @@ def option(
         path: whether the value is a file or folder: the command line then takes it literally.
         kind: ``"operators"`` or ``"severities"``, whose names are checked against the library, or ``""``.
         least, most: the range of a number, both ends included.
+        hidden: of a part that is not there yet: the command line does not know it.
     """
-    metadata = {"help": help, "choices": tuple(choices), "path": path, "kind": kind, "least": least, "most": most}
+    metadata = {"help": help, "choices": tuple(choices), "path": path, "kind": kind, "least": least, "most": most, "hidden": hidden}
     if isinstance(default, list):
         return field(default_factory=lambda: list(default), metadata=metadata)
     return field(default=default, metadata=metadata)
@@ -56,8 +59,8 @@ class BuildConfig:
 
     source: str = option(
         "sample",
-        "what to degrade: `sample` (the small set inside the package), a TSV, parquet or webdataset file, a folder of images, a folder of "
-        "any of these, `mmr`, or one of the six benchmarks' names, looked for under data_dir",
+        "what to degrade: `sample` (the small set inside the package), a TSV file, a folder of TSV files, or the name of one of the six "
+        "benchmarks, whose file is looked for in data_dir",
         path=True,
     )
     output: str = option("outputs/mmd-bench", "the folder for the shards and manifests; an interrupted build in it is resumed", path=True)
@@ -73,9 +76,9 @@ class BuildConfig:
     seed: int = option(0, "decides every draw, together with each image's key", least=0)
     writer: str = option("tsv", "format of the shards", choices=("tsv",))
     codec: str = option("jpeg", "how degraded images are encoded", choices=("jpeg", "png", "webp"))
-    quality: int = option(95, "quality of jpeg and webp", least=1, most=100)
-    shard_rows: int = option(1000, "rows in a webdataset shard, at most", least=1)
-    tag: str = option("", "text added to the names of all files, so that VLMEvalKit does not reuse images it has unpacked before")
+    quality: int = option(95, "quality of jpeg; png and webp are lossless", least=1, most=100)
+    shard_rows: int = option(1000, "rows in a webdataset shard, at most", least=1, hidden=True)
+    tag: str = option("", "letters, digits, dots: added to all files' names, so that VLMEvalKit does not use images it unpacked before")
     on_error: str = option(
         "fail",
         "rows that cannot be degraded: `fail` at the end, `skip` them in every variant, or `keep` their clean cell (both non-standard)",
@@ -86,8 +89,8 @@ class BuildConfig:
     max_pixels: int = option(178_956_970, "an image of more pixels is a row error", least=1)
     data_dir: str = option("data", "where the benchmarks' files are, as `degrade download` leaves them", path=True)
     image_roots: list[str] = option([], "more folders that an image_path column may point into, beside the source's own", path=True)
-    questions: str | None = option(None, "with source=mmr: MMR's question file", path=True)
-    images: str | None = option(None, "with source=mmr: the folder or zip of MMR's images", path=True)
+    questions: str | None = option(None, "with source=mmr: MMR's question file", path=True, hidden=True)
+    images: str | None = option(None, "with source=mmr: the folder or zip of MMR's images", path=True, hidden=True)
     engine: str = option("local", "where the work runs: threads and one device of this machine", choices=("local",))
     device: str = option("auto", "`auto`, `cpu`, `cuda`, `cuda:1` or any other torch device; moves no byte")
     workers: int | None = option(None, "threads that decode, degrade and encode; null: one a core, 0: none; moves no byte", least=0)
@@ -105,7 +108,7 @@ class ImagesConfig:
     mixture: Any = option("training", "which operator an image gets: `training`, `mmd`, or weights as {operator: weight, ...}")
     seed: int = option(0, "decides every draw, together with each image's name", least=0)
     codec: str = option("jpeg", "how degraded images are encoded", choices=("jpeg", "png", "webp"))
-    quality: int = option(95, "quality of jpeg and webp", least=1, most=100)
+    quality: int = option(95, "quality of jpeg; png and webp are lossless", least=1, most=100)
     on_error: str = option("fail", "images that cannot be read", choices=("fail", "skip"))
     orientation: bool = option(True, "turn images upright as their EXIF data say")
     alpha: str = option("drop", "transparency: `drop` the channel, or a colour to put behind it (`white`, `#808080`)")
@@ -178,6 +181,9 @@ class MmrConfig:
     build: str | None = option(None, "the folder of a `degrade build source=mmr`, for the report by operator and severity", path=True)
     output: str = option("outputs/mmr", "the folder for mmr.json and the table", path=True)
     json: bool = option(False, "print mmr.json instead of the table")
+    seed: int = option(0, "seed of the bootstrap", least=0)
+    resamples: int = option(2000, "bootstrap resamples", least=1)
+    accept_nonstandard: bool = option(False, "score a build that was made with on_error=skip or keep")
 
 
 @dataclass
@@ -185,7 +191,7 @@ class DownloadConfig:
     """The public sources, each checked by its md5."""
 
     output: str = option("data", "the folder for the files", path=True)
-    benchmarks: list[str] | None = option(None, "which; `all` for the six and R-Bench-Dis", choices=(*SIX, "R-Bench-Dis"))
+    benchmarks: list[str] | None = option(None, "which; `all` for the six and R-Bench-Dis", choices=tuple(BENCHMARKS))
 
 
 @dataclass
@@ -248,24 +254,21 @@ def check(config: Any) -> None:
 
 
 def _check_operators(name: str, values: Iterable[object]) -> None:
-    from degrade.operators import OPERATORS  # torch comes with it: only where operators are named
-
     for value in values:
-        if value not in OPERATORS:
-            raise unknown(f"operator in {name}:", value, list(OPERATORS))
+        if value not in OPERATOR_CATEGORIES:
+            raise unknown(f"operator in {name}:", value, list(OPERATOR_CATEGORIES))
 
 
 def _check_severities(name: str, values: Iterable[object]) -> None:
     for value in values:
         if isinstance(value, str):
-            if value not in SEVERITY_NAMES:
-                raise unknown(f"severity in {name}:", value, [*SEVERITY_NAMES, "a number in [0, 1]"])
+            if value not in NAMED_SEVERITIES:
+                raise unknown(f"severity in {name}:", value, [*NAMED_SEVERITIES, "a number in [0, 1]"])
         elif isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 <= value <= 1:
             raise ConfigError(f"{name}: a severity is low, mid, high or a number in [0, 1], not {value!r}")
 
 
 def _check_mixture(value: object) -> None:
-    names = ("mmd", "training")
     if isinstance(value, Mapping):
         _check_operators("mixture", value)
         for operator, weight in value.items():
@@ -273,5 +276,5 @@ def _check_mixture(value: object) -> None:
                 raise ConfigError(f"mixture: the weight of {operator} must be a number that is not negative, not {weight!r}")
         if not sum(value.values()) > 0:
             raise ConfigError("mixture: at least one weight must be positive")
-    elif value not in names:
-        raise unknown("mixture", value, [*names, "{operator: weight, ...}"])
+    elif value not in MIXTURES:
+        raise unknown("mixture", value, [*MIXTURES, "{operator: weight, ...}"])

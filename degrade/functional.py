@@ -92,12 +92,12 @@ def apply(
     >>> torch.equal(out, degrade.replay(images, records))
     True
     """
-    batch = _batch(images, check)
+    batch = as_batch(images, check)
     count, size = len(batch), (batch.shape[-2], batch.shape[-1])
     operators = _each(operator, (str,), count, "operator", _operator)
     intensities, gradient = _intensities(severity, count)
     default_keys = [str(n) for n in range(count)]
-    names = default_keys if keys is None else _each(keys, (str,) if count == 1 else (), count, "keys", _key)
+    names = default_keys if keys is None else each_key(keys, count)
     if seed is None:
         seed = int(torch.randint(2**63 - 1, (), dtype=torch.int64).item())
     elif not isinstance(seed, int) or isinstance(seed, bool):
@@ -130,7 +130,7 @@ def replay(
     Raises:
         ValueError, TypeError: name the record and the field, what came and what is wanted.
     """
-    batch = _batch(images, check)
+    batch = as_batch(images, check)
     count, size = len(batch), (batch.shape[-2], batch.shape[-1])
     if images.ndim == 3 and (records is None or isinstance(records, Mapping)):
         records = [records]
@@ -148,39 +148,45 @@ def replay(
         chains.append(
             [_job(part, size, f"records[{n}]" if isinstance(entry, Mapping) else f"records[{n}][{m}]") for m, part in enumerate(chain)]
         )
-    result = batch.clone(memory_format=torch.contiguous_format)
-    for step in range(max(map(len, chains), default=0)):
-        at = [n for n, chain in enumerate(chains) if len(chain) > step]
-        todo = [chains[n][step] for n in at]
-        if len(at) == count:
-            result = _run(result, todo, None, quantize)
-        else:
-            index = _upload({"index": torch.tensor(at)}, batch.device)["index"]
-            result = result.index_copy(0, index, _run(result.index_select(0, index), todo, None, quantize))
-    return result.reshape(images.shape)
+    return run(batch, chains, quantize=quantize).reshape(images.shape)
 
 
-def _run(images: Tensor, jobs: Sequence[Job], gradient: Tensor | None, quantize: bool) -> Tensor:
+def run(images: Tensor, chains: Sequence[Sequence[Job]], *, quantize: bool) -> Tensor:
+    """Each image of a checked (B, C, H, W) batch through its chain of jobs; an empty chain leaves it as it is."""
+    longest = max(map(len, chains), default=0)
+    result = images if longest else images.clone(memory_format=torch.contiguous_format)
+    for step in range(longest):
+        result = _run(result, [chain[step] if step < len(chain) else None for chain in chains], None, quantize)
+    return result
+
+
+def _run(images: Tensor, jobs: Sequence[Job | None], gradient: Tensor | None, quantize: bool) -> Tensor:
     """Each image through its job, grouped by operator; ``gradient`` is the caller's severity tensor if it wants gradients."""
     groups: dict[str, list[int]] = {}
-    for n, (op, _, _) in enumerate(jobs):
-        groups.setdefault(op.name, []).append(n)
+    for n, job in enumerate(jobs):
+        groups.setdefault(job[0].name if job else "", []).append(n)
     if not groups:
         return images.clone()
     if len(groups) == 1:
         return _group(images, jobs, gradient, quantize)
-    result = torch.empty_like(images, memory_format=torch.contiguous_format)
-    for at in groups.values():
-        index = _upload({"index": torch.tensor(at)}, images.device)["index"]
-        part = _group(
-            images.index_select(0, index), [jobs[n] for n in at], None if gradient is None else gradient.index_select(0, index), quantize
-        )
-        result = result.index_copy(0, index, part)
-    return result
+    # Sorted by group once, and back once: copying single groups in and out would move the whole batch for each of them.
+    order = [n for at in groups.values() for n in at]
+    index = _upload({"there": torch.tensor(order), "back": torch.tensor(order).argsort()}, images.device)
+    sizes = [len(at) for at in groups.values()]
+    parts = torch.split(images.index_select(0, index["there"]), sizes)
+    gradients = [None] * len(sizes) if gradient is None else torch.split(gradient.index_select(0, index["there"]), sizes)
+    done = [
+        _group(part, [jobs[n] for n in at], part_gradient, quantize)
+        for part, at, part_gradient in zip(parts, groups.values(), gradients, strict=True)
+    ]
+    return torch.cat(done).index_select(0, index["back"])
 
 
-def _group(images: Tensor, jobs: Sequence[Job], gradient: Tensor | None, quantize: bool) -> Tensor:
-    """A batch through one operator, between the caller's dtype and range and the operator's levels."""
+def _group(images: Tensor, group: Sequence[Job | None], gradient: Tensor | None, quantize: bool) -> Tensor:
+    """A batch through one operator, or through none, between the caller's dtype and range and the operator's levels."""
+    jobs = [job for job in group if job]
+    if not jobs:
+        return images
     operator, size = jobs[0][0], (images.shape[-2], images.shape[-1])
     intensities = [i for _, i, _ in jobs]
     plan = operator.plan(size, intensities, [params for _, _, params in jobs])
@@ -238,7 +244,7 @@ def _upload(plan: Plan, device: torch.device) -> Plan:
     return result
 
 
-def _batch(images: Tensor, check: bool | None) -> Tensor:
+def as_batch(images: Tensor, check: bool | None) -> Tensor:
     """``images`` as (B, C, H, W), checked."""
     if not isinstance(images, Tensor):
         raise TypeError(f"images: got {type(images).__name__}, want a torch.Tensor of shape (B, 3, H, W) or (3, H, W)")
@@ -262,6 +268,11 @@ def _each(value: Any, single: tuple[type, ...], count: int, argument: str, parse
     if len(value) != count:
         raise ValueError(f"{argument}: got {len(value)}, want one for each of the {count} images")
     return [parse(v, f"{argument}[{n}]") for n, v in enumerate(value)]
+
+
+def each_key(keys: object, count: int) -> list[str]:
+    """``count`` keys of images; a string will do for one image."""
+    return _each(keys, (str,) if count == 1 else (), count, "keys", _key)
 
 
 def _operator(name: object, where: str) -> Operator[Any]:

@@ -5,9 +5,11 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from types import MappingProxyType
+from typing import TypeVar
 
 from degrade.draws import Stream
 
+T = TypeVar("T")
 # Weights of operators.md, out of their sum.
 MMD_BENCH: Mapping[str, float] = MappingProxyType(
     {
@@ -49,11 +51,12 @@ TRAINING: Mapping[str, float] = MappingProxyType(
         "watermark_damage": 45,
     }
 )
+TRAINING_SEVERITIES: Mapping[str | float, float] = MappingProxyType({"low": 0.2, "mid": 0.3, "high": 0.5})
 MIXTURES: Mapping[str, Mapping[str, float]] = MappingProxyType({"mmd": MMD_BENCH, "training": TRAINING})
 
 
-def choose(weights: Mapping[str, float], seed: int, key: str) -> str:
-    """The name that the image ``key`` gets, with probability weight / sum of weights.
+def choose(weights: Mapping[T, float], seed: int, key: str, what: str = "operator") -> T:
+    """The name that the image ``key`` gets, with probability weight / sum of weights; ``what`` tells two choices for it apart.
 
     Raises:
         ValueError: if the weights are not finite numbers >= 0 with a sum above 0.
@@ -64,7 +67,7 @@ def choose(weights: Mapping[str, float], seed: int, key: str) -> str:
     total = sum(weights.values())
     if not math.isfinite(total) or total <= 0 or min(weights.values()) < 0:
         raise ValueError(f"weights: got {dict(weights)}, want finite numbers >= 0 with a sum above 0")
-    u = Stream(seed, key, "mixture").uniform("operator") * total
+    u = Stream(seed, key, "mixture").uniform(what) * total
     for name, weight in weights.items():
         if u < weight:
             return name

@@ -70,7 +70,7 @@ class Progress:
 def duration(seconds: float) -> str:
     """Seconds for people.
 
-    >>> duration(4.2), duration(95), duration(7300)
+    >>> duration(4.2), duration(95), duration(7330)
     ('4 s', '1 min 35 s', '2 h 02 min')
     """
     whole = round(seconds)

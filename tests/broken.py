@@ -39,7 +39,7 @@ class Marked(Harmless):
     params = Marks
 
     def draw(self, size: Size, intensity: float, stream: Stream) -> Marks:
-        return Marks(tuple((int(u * 50),) for (u,) in stream.uniforms("marks", 1 + int(8 * intensity), 1).tolist()))
+        return Marks(tuple((int(u * 12),) for (u,) in stream.uniforms("marks", 1 + int(8 * intensity), 1).tolist()))
 
     def plan(self, size: Size, intensities: Sequence[float], params: Sequence[Marks]) -> Plan:
         return {"added": torch.tensor([sum(m for (m,) in p.marks) for p in params])}
@@ -52,11 +52,6 @@ class Marked(Harmless):
 class ReturnsDoubles(Harmless):
     def apply(self, images: Tensor, plan: Plan, intensity: Tensor) -> Tensor:
         return 255 - images.double()
-
-
-class NeedsAnImage(Harmless):
-    def apply(self, images: Tensor, plan: Plan, intensity: Tensor) -> Tensor:
-        return images.amax() - images
 
 
 class LeavesTheRange(Harmless):
@@ -115,7 +110,8 @@ class RemembersItsDraws(Marked):
         return Marks(((1,),) * len(self.marks))
 
     def plan(self, size: Size, intensities: Sequence[float], params: Sequence[Marks]) -> Plan:
-        return super().plan(size, intensities, [Marks(self.marks[:1])] * len(params))
+        remembered, self.marks = self.marks, ()
+        return super().plan(size, intensities, [Marks(remembered)] * len(params))
 
 
 class DrawsNumpyNumbers(Marked):
@@ -161,6 +157,13 @@ class TwoFormulas(Harmless):
         return 255 - images if images.is_floating_point() else images // 2
 
 
+class Halves(Harmless):
+    """Breaks nothing; the fraction of a half tells bytes from floats."""
+
+    def apply(self, images: Tensor, plan: Plan, intensity: Tensor) -> Tensor:
+        return images / 2 if images.is_floating_point() else images // 2
+
+
 class MixesChannelsUnasked(Harmless):
     def apply(self, images: Tensor, plan: Plan, intensity: Tensor) -> Tensor:
         return 255 - images * torch.arange(1, 1 + images.shape[1], device=images.device)[:, None, None].to(images.dtype) // 3
@@ -173,7 +176,7 @@ class UsesTorchsGenerator(Harmless):
 
 class UsesPythonsGenerator(Marked):
     def draw(self, size: Size, intensity: float, stream: Stream) -> Marks:
-        return Marks(((random.randrange(50),),))
+        return Marks(((random.randrange(10**6),),))
 
 
 class LosesTheGradient(Harmless):

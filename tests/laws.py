@@ -285,7 +285,7 @@ def strides_do_not_matter(name: str, device: torch.device) -> None:
 def sizes_from_one_pixel_up(name: str, device: torch.device) -> None:
     for height, width in SIZES:
         images = pictures.batch(2, height, width).to(device)
-        for severity in (0.0, *SEVERITIES, 1.0):
+        for severity in (0.0, "low", "high", 1.0):
             out, records = _apply_recorded(images, name, severity)
             _require(out.shape == images.shape, f"{height} x {width} at {severity}: shape {tuple(out.shape)}")
             assert_same(degrade.replay(images, records), out, f"{height} x {width} at {severity}")

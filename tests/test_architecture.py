@@ -25,7 +25,8 @@ ALLOWED = {
     "suites": set(),
     "data": {"suites"},
     "scoring": {"suites", "data"},
-    "config": set(),
+    "config": {"suites"},
+    "progress": set(),
 }
 TOP = {*ALLOWED, "build", "preview", "engines"}
 ALLOWED |= {room: TOP - {room} for room in ("build", "preview", "engines")}

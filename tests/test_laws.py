@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import contextlib
+import pickle
 import subprocess
 import sys
+import types
+from typing import Any
 
 import pytest
 import torch
+from torch import Tensor
 
 import degrade
-from tests import laws
+from degrade import functional
+from tests import broken, laws
 
 CPU = torch.device("cpu")
 LAWS = pytest.mark.parametrize("law", laws.LAWS, ids=lambda law: law.__name__)
@@ -44,7 +50,6 @@ with laws.global_generators_unchanged(torch.device("cpu")):
 
 BROKEN = (
     (laws.keeps_shape_dtype_and_device, broken.ReturnsDoubles, AssertionError),
-    (laws.takes_an_empty_batch, broken.NeedsAnImage, RuntimeError),
     (laws.is_finite_and_in_range, broken.LeavesTheRange, AssertionError),
     (laws.is_finite_and_in_range, broken.DividesByIntensity, AssertionError),
     (laws.leaves_the_input_alone, broken.WritesInPlace, AssertionError),
@@ -68,12 +73,19 @@ BROKEN = (
     (laws.gradients_reach_the_images, broken.LosesTheGradient, AssertionError),
 )
 
-# laws about what functional.py does around an operator: (law, operator, what to break there, error)
+
+
+def in_half_precision(images: Tensor, jobs: Any, gradient: Any, quantize: bool) -> Tensor:
+    return (images * 0.3 + 0.1) * 0.7
+
+
+# laws about what functional.py does around an operator: law, operator, what is broken there and how
 BROKEN_AROUND = (
-    (laws.autocast_does_not_matter, broken.MultipliesMatrices, ("torch.autocast", contextlib.nullcontext), AssertionError),
-    (laws.quantize_gives_the_bytes, broken.Halves, ("quantize_.straight_through", lambda smooth, exact: smooth), AssertionError),
-    (laws.half_precision_is_float_inside, broken.Halves, ("Tensor.to", None), AssertionError),
-    (laws.severities_have_one_meaning, broken.Marked, ("intensities_of", lambda values: values.double().tolist()), AssertionError),
+    (laws.takes_an_empty_batch, broken.Harmless, "_run", lambda images, *rest: images.amax() - images),
+    (laws.autocast_does_not_matter, broken.MultipliesMatrices, "torch.autocast", contextlib.nullcontext),
+    (laws.quantize_gives_the_bytes, broken.Halves, "quantize_.straight_through", lambda smooth, exact: smooth),
+    (laws.half_precision_is_float_inside, broken.Halves, "_group", in_half_precision),
+    (laws.severities_have_one_meaning, broken.Marked, "intensities_of", lambda values: values.double().tolist()),
 )
 
 
@@ -87,3 +99,26 @@ def test_law_fails_on_a_broken_operator(law, operator, error, monkeypatch):
     use(monkeypatch, operator())
     with pytest.raises(error):
         law(operator.name, CPU)
+
+
+@pytest.mark.parametrize(("law", "operator", "place", "instead"), BROKEN_AROUND, ids=lambda value: getattr(value, "__name__", ""))
+def test_law_fails_where_functional_is_broken(law, operator, place, instead, monkeypatch):
+    use(monkeypatch, operator())
+    law(operator.name, CPU)
+    if place == "torch.autocast":  # the law itself needs torch's
+        monkeypatch.setattr(functional, "torch", types.SimpleNamespace(**{**vars(torch), "autocast": lambda *_, **__: instead()}))
+    else:
+        monkeypatch.setattr(f"degrade.functional.{place}", instead)
+    with pytest.raises((AssertionError, IndexError, RuntimeError)):
+        law(operator.name, CPU)
+
+
+def test_every_law_is_seen_to_fail():
+    assert {case[0] for case in BROKEN + BROKEN_AROUND} == set(laws.LAWS)
+
+
+@LAWS
+@pytest.mark.parametrize("operator", [broken.Harmless, broken.Marked, broken.Halves])
+def test_law_holds_where_nothing_is_broken(law, operator, monkeypatch):
+    use(monkeypatch, operator())
+    law(operator.name, CPU)

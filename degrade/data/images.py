@@ -64,13 +64,12 @@ def decode(data: bytes, *, orientation: bool = True, alpha: str = "drop", max_pi
         with Image.open(io.BytesIO(data), formats=FORMATS) as image:
             if (pixels := image.width * image.height) > max_pixels:
                 raise RowError(f"the image has {image.width} x {image.height} = {pixels} pixels; max_pixels is {max_pixels}")
-            levels = _levels(image, data, background)
-            turn = _orientation(image) if orientation else 1
+            levels, turn = _levels(image, data, background)
     except RowError:
         raise
     except _BROKEN as error:
         raise RowError(f"the image ({len(data)} bytes) does not decode: {type(error).__name__}: {_one_line(error)}") from error
-    return torch.from_numpy(np.array(_upright(levels, turn).transpose(2, 0, 1), order="C"))
+    return torch.from_numpy(np.array(_turned(levels, turn if orientation else 1).transpose(2, 0, 1), order="C"))
 
 
 def colour(name: str) -> tuple[int, int, int]:
@@ -144,20 +143,29 @@ def quiet() -> Iterator[None]:
         yield
 
 
-def _levels(image: Image.Image, data: bytes, background: tuple[int, int, int] | None) -> NDArray[np.uint8]:
-    """(H, W, 3)."""
+def _levels(image: Image.Image, data: bytes, background: tuple[int, int, int] | None) -> tuple[NDArray[np.uint8], int]:
+    """Levels (H, W, 3) as stored, and the orientation (1..8)."""
     if image.format == "PNG" and data[24:25] == _16_BIT_PNG:
-        return _from_16_bit(imagecodecs.png_decode(data), background)
-    if image.format == "TIFF" and set(image.tag_v2.get(_BITS_PER_SAMPLE, ())) == {16} and image.mode != "F":  # type: ignore[attr-defined]
+        return _from_16_bit(imagecodecs.png_decode(data), background), _orientation(image)
+    if image.format == "TIFF":
+        return _levels_of_tiff(image, data, background)
+    return _levels_of_8_bit(image, background), _orientation(image)
+
+
+def _levels_of_tiff(image: Image.Image, data: bytes, background: tuple[int, int, int] | None) -> tuple[NDArray[np.uint8], int]:
+    turn = _orientation(image)
+    if set(image.tag_v2.get(_BITS_PER_SAMPLE, ())) == {16} and image.mode != "F":  # type: ignore[attr-defined]
         image.load()  # so that a truncated file is an error here: libtiff fills the gap
         if image.mode == "CMYK":
             raise RowError("16-bit CMYK TIFF is not supported; convert it to RGB")
-        return _from_16_bit(imagecodecs.tiff_decode(data), background)
+        return _from_16_bit(imagecodecs.tiff_decode(data), background), turn
+    # Pillow turns a TIFF upright while loading it
+    return _turned(_levels_of_8_bit(image, background), {6: 8, 8: 6}.get(turn, turn)), turn
+
+
+def _levels_of_8_bit(image: Image.Image, background: tuple[int, int, int] | None) -> NDArray[np.uint8]:
     if image.mode in ("I", "F"):
         raise RowError(f"a {image.format} image of mode {image.mode} (32 bits a sample) has no 8-bit meaning; convert it to 8 or 16 bits")
-    if image.mode.startswith("I;16"):
-        image.load()
-        return _from_16_bit(np.asarray(image), background)
     if background is not None and image.has_transparency_data:
         return _composite(np.asarray(image.convert("RGBA")), background)
     return np.asarray(image.convert("RGB"))
@@ -188,7 +196,7 @@ def _composite(rgba: NDArray[np.uint8], background: tuple[int, int, int]) -> NDA
 
 
 def _orientation(image: Image.Image) -> int:
-    """1..8; 1 where there is none, or none that can be read. The image is loaded: PNG may have its EXIF behind the pixels."""
+    """1..8; 1 where there is none, or none that can be read."""
     try:
         turn = image.getexif().get(ORIENTATION_TAG, 1)
     except (SyntaxError, struct.error, ValueError, TypeError, KeyError, OSError):  # broken EXIF is common and says nothing of the pixels
@@ -196,7 +204,8 @@ def _orientation(image: Image.Image) -> int:
     return turn if turn in range(1, 9) else 1
 
 
-def _upright(levels: NDArray[np.uint8], turn: int) -> NDArray[np.uint8]:
+def _turned(levels: NDArray[np.uint8], turn: int) -> NDArray[np.uint8]:
+    """Upright, where `turn` is the orientation."""
     if turn >= 5:
         levels = levels.transpose(1, 0, 2)  # 5: mirrored along the main diagonal
     if turn in (2, 3, 6, 7):

@@ -81,11 +81,10 @@ def _halve(images: Tensor, dim: int) -> Tensor:
     size = images.shape[dim]
     half = (size + 1) // 2
     period = max(2 * (size - 1), 1)
-    index = torch.arange(-2, 2 * half + 2, device=images.device) % period
+    index = torch.arange(-2, 2 * half + 1, device=images.device) % period
     padded = images.index_select(dim, torch.minimum(index, period - index).clamp(max=size - 1))
-    even, odd = padded.unflatten(dim, (half + 2, 2)).unbind(dim)
-    a, c, e = (even.narrow(dim, k, half) for k in range(3))
-    b, d = (odd.narrow(dim, k, half) for k in range(2))
+    every_second = (slice(None, None, 2),) + (slice(None),) * (-1 - dim)
+    a, b, c, d, e = (padded.narrow(dim, k, 2 * half - 1)[(..., *every_second)] for k in range(5))
     return a + e + 4 * (b + d) + 6 * c
 
 
@@ -132,7 +131,7 @@ class _Climb(NamedTuple):
     row: Tensor  # (B, N) int64: centre of the window
     column: Tensor  # (B, N) int64
     centre: Tensor  # (B, 3, N): the colour that its members are near to
-    count: Tensor  # (B, N): of members
+    members: Tensor  # (B, N): how many it holds
 
 
 def _window(radius: Tensor, level: int) -> tuple[Tensor, Tensor]:
@@ -141,24 +140,25 @@ def _window(radius: Tensor, level: int) -> tuple[Tensor, Tensor]:
     return (exact / 2**level).clamp(min=1), exact.square()
 
 
-def _reach(max_radius: int, level: int) -> int:
-    """The farthest that a window extends from its centre."""
-    return max(-(-max_radius // 2**level), 1)
+def _reach(max_radius: int, level: int, size: int) -> range:
+    """From the first to the last that a window can hold of ``size`` rows or columns, relative to its centre."""
+    farthest = min(max(-(-max_radius // 2**level), 1), size - 1)
+    return range(-farthest, farthest + 1)
 
 
 def _window_row(
-    images: Tensor, row: Tensor, column: Tensor, centre: Tensor, dy: int, spatial: Tensor, limit: Tensor, reach: int
+    images: Tensor, row: Tensor, column: Tensor, centre: Tensor, dy: int, dx: range, spatial: Tensor, limit: Tensor
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """Row ``dy`` of every pixel's window, K = 2 ``reach`` + 1 columns: flat indices (B, N, K), colours (B, 3, N, K), members (B, N, K)."""
+    """Row ``dy`` and the K columns ``dx`` of all windows: flat indices (B, N, K), colours (B, 3, N, K), who is a member (B, N, K)."""
     batch, channels, height, width = images.shape
     y = row + dy
-    x = column[..., None] + torch.arange(-reach, reach + 1, device=images.device)
+    x = column[..., None] + torch.arange(dx.start, dx.stop, device=images.device)
     in_rows = (y >= (row - spatial).round().clamp(min=0)) & (y <= (row + spatial).round().clamp(max=height - 1))
     first, last = (column - spatial).round().clamp(min=0)[..., None], (column + spatial).round().clamp(max=width - 1)[..., None]
     inside = in_rows[..., None] & (x >= first) & (x <= last)
     index = y.clamp(0, height - 1)[..., None] * width + x.clamp(0, width - 1)
     flat = index.reshape(batch, 1, -1).expand(-1, channels, -1)
-    colours = images.flatten(2).gather(2, flat).unflatten(2, index.shape[1:])
+    colours = images.flatten(2).gather(2, flat).reshape(batch, channels, *index.shape[1:])
     members = inside & ((colours - centre[..., None]).square().sum(1) <= limit[..., None])
     return index, colours, members
 
@@ -168,7 +168,6 @@ def _climb(images: Tensor, radius: Tensor, level: int, rounded: bool, max_radius
     batch, _, height, width = images.shape
     images = images.to(torch.float64)
     spatial, limit = _window(radius, level)
-    reach = _reach(max_radius, level)
     position = torch.arange(height * width, device=images.device).expand(batch, -1)
     row, column, colour = position // width, position % width, images.flatten(2)
     last = _Climb(colour, row, column, colour, torch.ones_like(row))
@@ -176,8 +175,9 @@ def _climb(images: Tensor, radius: Tensor, level: int, rounded: bool, max_radius
     for _ in range(_STEPS):
         count, rows, columns = (torch.zeros_like(row, dtype=torch.float64) for _ in range(3))
         colours = torch.zeros_like(colour)
-        for dy in range(-reach, reach + 1):
-            index, values, members = _window_row(images, row, column, colour, dy, spatial, limit, reach)
+        for dy in _reach(max_radius, level, height):
+            dx = _reach(max_radius, level, width)
+            index, values, members = _window_row(images, row, column, colour, dy, dx, spatial, limit)
             here = members.sum(2)
             count = count + here
             rows = rows + here * (row + dy)
@@ -223,12 +223,13 @@ def mean_shift_climb_backward_reference(
     """The gradient with respect to ``images``: each pixel's, shared out evenly among the members of its last window."""
     spatial, limit = _window(radius, level)
     last = _climb(images, radius, level, rounded, max_radius)
-    shares = torch.where(wanted[:, None], gradient.to(torch.float64), 0).flatten(2) / last.count[:, None]
+    shares = torch.where(wanted[:, None], gradient.to(torch.float64), 0).flatten(2) / last.members[:, None]
     levels = images.to(torch.float64)
     result = torch.zeros_like(levels).flatten(2)
-    reach = _reach(max_radius, level)
-    for dy in range(-reach, reach + 1):
-        index, _, members = _window_row(levels, last.row, last.column, last.centre, dy, spatial, limit, reach)
+    height, width = images.shape[-2:]
+    for dy in _reach(max_radius, level, height):
+        dx = _reach(max_radius, level, width)
+        index, _, members = _window_row(levels, last.row, last.column, last.centre, dy, dx, spatial, limit)
         shared = (members[:, None] * shares[..., None]).flatten(2)
         result = result.scatter_add(2, index.flatten(1)[:, None].expand_as(shared), shared)
     return result.reshape(images.shape).to(images.dtype)

@@ -12,6 +12,7 @@ from degrade.operators.capture.hsv_saturation import HsvSaturation
 from degrade.operators.capture.lens_blur import LensBlur
 from degrade.operators.capture.lens_flare import LensFlare
 from degrade.operators.capture.motion_blur import MotionBlur
+from degrade.operators.environment.atmospheric_turbulence import AtmosphericTurbulence
 from degrade.operators.environment.color_diffusion import ColorDiffusion
 from degrade.operators.environment.dark_illumination import DarkIllumination
 from degrade.operators.environment.gaussian_noise import GaussianNoise
@@ -33,6 +34,7 @@ _TABLE: tuple[Operator[Any], ...] = (
     MeanShift(),
     ScanLines(),
     DarkIllumination(),
+    AtmosphericTurbulence(),
     GaussianNoise(),
     ColorDiffusion(),
     SharpnessChange(),

@@ -38,6 +38,9 @@ class MmrSettings(Protocol):
     profile: Any
     build: str | None
     output: str
+    seed: int
+    resamples: int
+    accept_nonstandard: bool
 
 
 def score(config: ScoreSettings) -> dict[str, Any]:
@@ -57,12 +60,7 @@ def score(config: ScoreSettings) -> dict[str, Any]:
     from degrade.scoring.drops import Bootstrap
     from degrade.suites import BENCHMARKS
 
-    build = read_build(config.build) if config.build else None
-    if build is not None and build.why_not and not config.accept_nonstandard:
-        raise ScoringError(
-            f"build: {build.folder} is not standard: {build.why_not}. Its drops are not comparable with others; "
-            "accept_nonstandard=true scores it all the same, without these rows"
-        )
+    build = read_build(config.build, config.accept_nonstandard) if config.build else None
     names = {name for b in BENCHMARKS.values() for name in (b.name, *b.aliases)}
     found = results.find(Path(config.results), names | set(build.benchmarks if build else ()), build.datasets if build else None)
     chosen = mmd.choose(found, config.judged)
@@ -77,20 +75,20 @@ def score(config: ScoreSettings) -> dict[str, Any]:
     return out
 
 
-def score_mmr(config: MmrSettings, seed: int = 0, resamples: int = 2000) -> dict[str, Any]:
+def score_mmr(config: MmrSettings) -> dict[str, Any]:
     """Score answers to MMR; with a build, under degradation too.
 
     Writes mmr.json and CSV files into `output`.
 
     Args:
         config: the settings; `answers` is a file or, with a build, a folder of files, see :func:`degrade.scoring.mmr_drops.find_answers`.
-        seed, resamples: of the bootstrap.
 
     Returns:
         the content of mmr.json, see docs/scoring.md; :func:`degrade.scoring.report.mmr_table` makes a text of it.
 
     Raises:
-        ScoringError: names every answer that is missing, doubled, too many or of another question.
+        ScoringError: names every answer that is missing, doubled, too many or of another question; for a build that is not standard without
+            `accept_nonstandard`.
         FileNotFoundError: where a file does not exist.
     """
     from degrade.scoring import mmr, mmr_drops, report
@@ -109,6 +107,8 @@ def score_mmr(config: MmrSettings, seed: int = 0, resamples: int = 2000) -> dict
     else:
         if not answers.is_dir():
             raise ScoringError(f"answers: with a build a folder of files is wanted, one for each file of the build; {answers} is a file")
-        out = mmr_drops.report(questions, answers, read_build(config.build), profile, Bootstrap(seed, resamples))
+        out = mmr_drops.report(
+            questions, answers, read_build(config.build, config.accept_nonstandard), profile, Bootstrap(config.seed, config.resamples)
+        )
     report.write_mmr(Path(config.output), out)
     return out

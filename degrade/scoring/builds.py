@@ -100,11 +100,12 @@ class Build:
         return next((file.rows for file in self.files.values() if file.benchmark == benchmark), None)
 
 
-def read_build(folder: Path | str) -> Build:
+def read_build(folder: Path | str, accept_nonstandard: bool = False) -> Build:
     """Read what a build did from its manifests.
 
     Raises:
-        ScoringError: where the folder holds no finished build, or something in it cannot be read.
+        ScoringError: where the folder holds no finished build, something in it cannot be read, or rows were skipped or kept clean
+            (on_error=skip, on_error=keep) and this is not accepted.
         FileNotFoundError: where there is no such folder.
     """
     folder = Path(folder)
@@ -126,7 +127,13 @@ def read_build(folder: Path | str) -> Build:
             raise ScoringError(f"build: {folder / stem}{manifest.SUFFIX}: the name is not that of a build's file")
         files[stem] = BuiltFile(stem, parsed[0], parsed[1], *_rows(rows))
         odd += [f"{stem} {status} row {line['index']}" for line in rows if (status := line["status"]) not in manifest.STANDARD]
-    return Build(folder, files, _why_not(folder, odd))
+    why_not = _why_not(folder, odd)
+    if why_not and not accept_nonstandard:
+        raise ScoringError(
+            f"build: {folder} is not standard: {why_not}. Its drops are not comparable with others; "
+            "accept_nonstandard=true scores it all the same, without these rows"
+        )
+    return Build(folder, files, why_not)
 
 
 def _rows(lines: list[manifest.Line]) -> tuple[dict[str, str | None], frozenset[str]]:

@@ -228,7 +228,7 @@ def _model_drops(out: Record, model: str, sides: Sequence[Side], build: Build, b
         if "score" not in clean.scored.figures or any("score" not in side.scored.figures for side in degraded):
             continue  # a note of the file says that it needs a judge
         pairing = _Pairing(model, benchmark, clean, bootstrap)
-        degraded.sort(key=_severity)
+        degraded.sort(key=_place)
         for side in degraded:
             if side.built is not None and side.built.variant.kind == "mixed":
                 _mixed(out, pairing, side, side.built, averages)
@@ -237,8 +237,12 @@ def _model_drops(out: Record, model: str, sides: Sequence[Side], build: Build, b
         out["averages"].append({"model": model, "severity": severity, **average(drops)})
 
 
-def _severity(side: Side) -> float:
-    return severity_place(severity_name(side.built.variant.severity)) if side.built is not None else 0.0
+def _place(side: Side) -> tuple[float, int]:
+    """By severity, then in the operators' order."""
+    if side.built is None:
+        return 0.0, 0
+    operator = side.built.variant.operator
+    return severity_place(severity_name(side.built.variant.severity)), [None, *OPERATOR_CATEGORIES].index(operator)
 
 
 def _clean_side(files: Sequence[Side]) -> Side | None:

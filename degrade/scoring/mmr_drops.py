@@ -127,7 +127,7 @@ def _strata(out: Record, questions: Questions, clean: Answered, degraded: Sequen
         built = answered.built
         assert built is not None
         severity, kind = severity_name(built.variant.severity), built.variant.kind
-        usable = [p for p in questions.pairs if not built.kept & {str(p[0]), str(p[1])}]
+        usable = [pair for pair in questions.pairs if not built.kept & {str(pair[0]), str(pair[1])}]
         head = {"severity": severity, "source": kind}
         if kind == "mixed":
             out["by_severity"].append(head | _compare(questions, clean, [answered], usable, bootstrap, built.stem))

@@ -37,7 +37,7 @@ def per_cent(value: float | None, places: int = 2) -> str:
     >>> per_cent(0.41667), per_cent(None)
     ('41.67', '-')
     """
-    return UNDEFINED if value is None else f"{100 * value:.{places}f}"
+    return UNDEFINED if value is None else f"{round(100 * value, places) + 0.0:.{places}f}"  # no -0.00
 
 
 def _between(pair: Sequence[float] | None) -> str:

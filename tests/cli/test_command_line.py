@@ -44,6 +44,16 @@ def refused(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
 # ------------------------------------------------------------------------------------------------------------ configuration
 
 
+def test_names_are_the_library_s() -> None:
+    """The names that a configuration is checked against stand apart from the tables that give them a meaning."""
+    from degrade import OPERATORS, SEVERITIES, config
+    from degrade.mixture import MIXTURES
+
+    assert list(config.MIXTURES) == list(MIXTURES)
+    assert list(config.NAMED_SEVERITIES) == list(SEVERITIES)
+    assert {name: operator.category for name, operator in OPERATORS.items()} == config.OPERATOR_CATEGORIES
+
+
 @pytest.mark.parametrize("name", cli.VERBS)
 def test_defaults_are_the_schema_s(name: str) -> None:
     """conf/ holds choices; where nothing is chosen, the command line and a program get the same configuration."""
@@ -150,8 +160,8 @@ def test_quotes_of_the_grammar(seen: Seen) -> None:
 
 def test_null_and_home(seen: Seen, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HOME", "/home/someone")
-    assert cli.main(["build", "questions=null", "source=null", "output=~/out"]) == 0
-    assert (seen[0].questions, seen[0].source, seen[0].output) == (None, "null", "/home/someone/out")
+    assert cli.main(["build", "workers=null", "source=null", "output=~/out"]) == 0
+    assert (seen[0].workers, seen[0].source, seen[0].output) == (None, "null", "/home/someone/out")
 
 
 @pytest.mark.parametrize("index", ["007", "1_000", "123456789012345678", "None", "1.50"])
@@ -185,6 +195,7 @@ REFUSED = {
     "a key twice": (["build", "seed=0", "seed=1"], "seed is given twice"),
     "no equals sign": (["build", "my.tsv"], "write key=value, for example source=my.tsv"),
     "dashes": (["build", "--seed=1"], "write seed=1 instead of --seed=1"),
+    "a key of a part that is not there yet": (["build", "questions=x"], "unknown key 'questions'"),
     "a flag": (["build", "--multrun"], "did you mean '--multirun'?"),
     "a flag before the verb": (["-m", "build"], "the verb comes first"),
     "a deletion": (["build", "~seed"], "cannot be deleted"),
@@ -267,7 +278,7 @@ def test_sweep_goes_on_after_a_failed_job_and_names_it(seen: Seen, capsys: pytes
 def test_help_names_every_key_with_default_and_choices(name: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.main([name, "--help"]) == 0
     text = capsys.readouterr().out
-    for field in dataclasses.fields(cli.VERBS[name].config):
+    for field in cli._settings(cli.VERBS[name]):
         assert f"\n  {field.name}=" in text
         assert all(choice in text for choice in field.metadata["choices"])
     assert f"\nExample: degrade {name}" in text

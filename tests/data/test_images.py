@@ -2,6 +2,7 @@
 
 import io
 
+import imagecodecs
 import numpy as np
 import pytest
 import torch
@@ -29,8 +30,6 @@ def pixels(data: bytes, **options) -> np.ndarray:
 
 
 def png(samples: np.ndarray) -> bytes:
-    import imagecodecs
-
     return imagecodecs.png_encode(samples)
 
 
@@ -89,10 +88,15 @@ def test_16_bits_are_rounded(channels: int) -> None:
 
 
 def test_16_bit_tiff() -> None:
-    import imagecodecs
-
+    tifffile = pytest.importorskip("tifffile")
     wide = RNG.integers(0, 65536, (6, 5, 3), np.uint16)
-    np.testing.assert_array_equal(pixels(imagecodecs.tiff_encode(wide)), np.rint(wide / 257).astype(np.uint8))
+    levels = np.rint(wide / 257).astype(np.uint8)
+    data = imagecodecs.tiff_encode(wide)
+    np.testing.assert_array_equal(pixels(data), levels)
+    rotated = io.BytesIO()
+    tifffile.imwrite(rotated, wide, photometric="rgb", extratags=[(images.ORIENTATION_TAG, "H", 1, 6, True)])
+    np.testing.assert_array_equal(pixels(rotated.getvalue()), np.rot90(levels, -1))
+    np.testing.assert_array_equal(pixels(rotated.getvalue(), orientation=False), levels)
 
 
 def test_alpha_is_dropped_or_put_on_a_colour() -> None:

@@ -30,13 +30,13 @@ def test_back_equals_opencv(first_hue):
     """Every hue, saturation and value; a width of 256 is all whole groups of 32, where OpenCV truncates."""
     hues = torch.arange(first_hue, first_hue + 30)
     hsv = torch.stack(torch.meshgrid(hues, LEVELS, LEVELS, indexing="ij")).flatten(1, 2)
-    off = as_opencv(colour.hsv_to_rgb(*hsv[:, None])[0]) != cv2.cvtColor(as_opencv(hsv), cv2.COLOR_HSV2RGB)
+    off = as_opencv(colour.hsv_to_rgb(*hsv[:, None].float())[0]) != cv2.cvtColor(as_opencv(hsv), cv2.COLOR_HSV2RGB)
     assert off.mean() <= (0 if FUSED else 1e-4)
 
 
 def test_back_is_within_a_level_where_opencv_rounds():
     hsv = torch.stack([torch.randint(0, top, (400, 31), generator=torch.Generator().manual_seed(1)) for top in (180, 256, 256)])
-    difference = cv2.cvtColor(as_opencv(hsv), cv2.COLOR_HSV2RGB).astype(int) - as_opencv(colour.hsv_to_rgb(*hsv[:, None])[0])
+    difference = cv2.cvtColor(as_opencv(hsv), cv2.COLOR_HSV2RGB).astype(int) - as_opencv(colour.hsv_to_rgb(*hsv[:, None].float())[0])
     assert set(np.unique(difference)) == {0, 1}
 
 

@@ -65,9 +65,10 @@ def test_the_scene_needs_both_levels_and_several_steps():
 
 
 @pytest.mark.parametrize("level", [0, 1])
-@pytest.mark.parametrize(("size", "radius"), [((33, 37), 9), ((20, 20), 36), ((7, 13), 3), ((1, 5), 1), ((6, 6), 0)])
+@pytest.mark.parametrize(("size", "radius"), [((23, 27), 9), ((13, 12), 36), ((7, 13), 3), ((1, 5), 1), ((6, 6), 0)])
 @pytest.mark.parametrize("rounded", [True, False])
 def test_the_c_body_equals_the_reference(level, size, radius, rounded):
+    torch.set_num_threads(1)  # small tensors: more threads only wait for each other
     images = batch(scene(*size), noise(*size)).double()
     if not rounded:
         images = (images + torch.rand(images.shape, generator=torch.Generator().manual_seed(1), dtype=torch.float64)) * 0.99
@@ -106,16 +107,12 @@ def test_a_batch_equals_its_images():
 
 def test_neither_threads_nor_strides_nor_channel_order_change_anything():
     images = batch(scene(65, 50), noise(65, 50))
-    before = torch.get_num_threads()
-    try:
-        torch.set_num_threads(1)
-        single = mean_shift(images, radii(9, 18))
-        torch.set_num_threads(2)
-        double = mean_shift(images, radii(9, 18))
-        strided = mean_shift(images.to(memory_format=torch.channels_last), radii(9, 18))
-        swapped = mean_shift(images.flip(1), radii(9, 18)).flip(1)
-    finally:
-        torch.set_num_threads(before)
+    torch.set_num_threads(1)
+    single = mean_shift(images, radii(9, 18))
+    torch.set_num_threads(2)
+    double = mean_shift(images, radii(9, 18))
+    strided = mean_shift(images.to(memory_format=torch.channels_last), radii(9, 18))
+    swapped = mean_shift(images.flip(1), radii(9, 18)).flip(1)
     assert torch.equal(single, double)
     assert torch.equal(single, strided)
     assert torch.equal(single, swapped)

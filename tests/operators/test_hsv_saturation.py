@@ -38,9 +38,9 @@ def test_equals_opencv(images):
 
 
 def test_saturation_is_scaled_in_float32():
-    """30 * 0.1 is 3 in float32 and 2.99... in float64."""
-    plan = HsvSaturation().plan((1, 1), [0.9], [NoParams()])
-    assert plan["saturation"][0, 30] == 3
+    """30 * 0.1 is 3 in float32 and 2.99... in float64; levels of 255 and 225 have the saturation 30."""
+    image = torch.tensor([255, 225, 225], dtype=torch.uint8)[None, :, None, None]
+    assert run(image, [0.9]).flatten().tolist() == [255, 252, 252]
     assert int(30 * (1 - 0.9)) == 2
 
 

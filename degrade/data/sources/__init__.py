@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 from collections.abc import Sequence
 from itertools import pairwise
 from pathlib import Path
@@ -11,7 +12,6 @@ from degrade.data.errors import SourceError
 from degrade.data.rows import Source
 from degrade.data.sample import sample_folder
 from degrade.data.sources.tsv import TsvSource
-from degrade.record import did_you_mean
 
 SAMPLE = "sample"
 SUFFIXES = (".tsv",)
@@ -61,7 +61,9 @@ def _files(source: str, data_dir: Path) -> list[Path]:
             f"source {source!r}: {data_dir / name}.tsv is not there. `degrade download benchmarks=[{name}] output={data_dir}` fetches it"
         )
     names = [SAMPLE, *(b.name for b in suites.BENCHMARKS.values() if b.degraded)]
-    raise SourceError(f"source {source!r}: no such file or folder, nor one of {', '.join(names)}{did_you_mean(source, names)}")
+    near = difflib.get_close_matches(source, names, n=1)
+    hint = f"; did you mean {near[0]!r}?" if near else ""
+    raise SourceError(f"source {source!r}: no such file or folder, nor one of {', '.join(names)}{hint}")
 
 
 def _inside(folder: Path) -> list[Path]:

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import torch
 from torch import Tensor
 
 from degrade.kernels import colour
-from degrade.operator import NoParams, Operator, Plan, Size, per_image
+from degrade.operator import NoParams, Operator, Plan, per_image
 
 
 class HsvSaturation(Operator[NoParams]):
@@ -23,14 +21,10 @@ class HsvSaturation(Operator[NoParams]):
     params = NoParams
     coloured = True
 
-    def plan(self, size: Size, intensities: Sequence[float], params: Sequence[NoParams]) -> Plan:
-        """The scaled saturation of each of the 256: in float32, since in float64 30 * 0.1 would become 2."""
-        keep = torch.tensor([1 - i for i in intensities], dtype=torch.float32)
-        return {"saturation": (torch.arange(256, dtype=torch.float32) * keep[:, None]).to(torch.uint8)}
-
     def apply(self, images: Tensor, plan: Plan, intensity: Tensor) -> Tensor:
+        keep = per_image(1 - intensity, images)
         if images.dtype != torch.uint8:
-            return colour.desaturate(images, per_image(1 - intensity, images))
+            return colour.desaturate(images, keep)
         hue, saturation, value = colour.rgb_to_hsv(images)
-        scaled = plan["saturation"].gather(1, saturation.flatten(1).long()).view_as(saturation)
-        return colour.hsv_to_rgb(hue, scaled, value)
+        faded = (saturation * keep[:, 0]).floor()  # in float32: in float64, 30 * 0.1 would become 2
+        return colour.hsv_to_rgb(hue, faded, value)
