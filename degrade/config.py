@@ -74,10 +74,10 @@ class BuildConfig:
     operators: list[str] | None = option(None, "the operators of the per-operator files; `all` for the sixteen", kind="operators")
     mixture: Any = option("mmd", "which operator a row of the mixed files gets: `mmd`, `training`, or weights as {operator: weight, ...}")
     seed: int = option(0, "decides every draw, together with each image's key", least=0)
-    writer: str = option("tsv", "format of the shards", choices=("tsv",))
+    writer: str = option("tsv", "format of the shards", choices=("tsv", "parquet", "webdataset"))
     codec: str = option("jpeg", "how degraded images are encoded", choices=("jpeg", "png", "webp"))
     quality: int = option(95, "quality of jpeg; png and webp are lossless", least=1, most=100)
-    shard_rows: int = option(1000, "rows in a webdataset shard, at most", least=1, hidden=True)
+    shard_rows: int = option(1000, "rows in a webdataset shard, at most", least=1)
     tag: str = option("", "letters, digits, dots: added to all files' names, so that VLMEvalKit does not use images it unpacked before")
     on_error: str = option(
         "fail",

@@ -59,7 +59,7 @@ class RandomDegradation(nn.Module):
     >>> aug = degrade.RandomDegradation({"dark_illumination": 1, "scan_lines": 2}, p=1, severities={"low": 1, 0.7: 3})
     >>> out, records = aug(images, keys=["a", "b", "c", "d"], epoch=3, return_records=True)
     >>> [record["operator"] for record in records]
-    ['scan_lines', 'scan_lines', 'scan_lines', 'scan_lines']
+    ['scan_lines', 'dark_illumination', 'dark_illumination', 'dark_illumination']
     >>> torch.equal(out, degrade.replay(images, records))
     True
     """
@@ -79,6 +79,7 @@ class RandomDegradation(nn.Module):
         super().__init__()
         if intensity is not None and severities is not None:
             raise ValueError(f"severities: got {severities!r} and intensity={intensity!r}, want one of the two")
+        self._weights = _weights(mixture)
         self.mixture = mixture if isinstance(mixture, str) else dict(mixture)
         self.p = _number(p, "p")
         self.severities = {} if intensity is not None else _severities(severities)
@@ -87,7 +88,6 @@ class RandomDegradation(nn.Module):
         self.quantize = quantize
         self.seed = _integer(seed, "seed")
         self.check = check
-        self._weights = _weights(mixture)
         if not 1 <= self.chain[0] <= self.chain[1] <= len(self._weights):
             raise ValueError(f"chain: got {chain!r}, want 1 to {len(self._weights)}, the operators that the mixture can give")
 

@@ -28,8 +28,8 @@ ALLOWED = {
     "config": {"suites"},
     "progress": set(),
 }
-TOP = {*ALLOWED, "build", "preview", "engines"}
-ALLOWED |= {room: TOP - {room} for room in ("build", "preview", "engines")}
+TOP = {*ALLOWED, "build", "builder", "preview", "engines"}
+ALLOWED |= {room: TOP - {room} for room in ("build", "builder", "preview", "engines")}
 ALLOWED["cli"] = TOP
 
 

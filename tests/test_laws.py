@@ -74,7 +74,6 @@ BROKEN = (
 )
 
 
-
 def in_half_precision(images: Tensor, jobs: Any, gradient: Any, quantize: bool) -> Tensor:
     return (images * 0.3 + 0.1) * 0.7
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import TypeVar
 
@@ -17,7 +17,7 @@ ITEMS_A_WORKER = 3
 """How far reading runs ahead of the slowest worker: bounds memory."""
 
 
-def ordered(work: Callable[[Item], Result], items: Iterable[Item], workers: int | None = None) -> Iterator[Result]:
+def ordered(work: Callable[[Item], Result], items: Iterable[Item], workers: int | None = None) -> Generator[Result]:
     """``map(work, items)`` on several threads: results in the order of the items, a bounded number of them in flight.
 
     Args:

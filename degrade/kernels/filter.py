@@ -17,6 +17,7 @@ from degrade.kernels import native
 
 Weights = npt.NDArray[np.float64]
 _UNIT = 65536
+_ROWS = 64  # that one call of a compiled body works on
 _SMALLEST_SIGMA = 1e-3  # pixels; its kernel is a single 1, as for sigma 0, and the formula stays finite
 
 
@@ -84,18 +85,66 @@ def correlate_lines(lines: Tensor, kernels: Tensor) -> Tensor:
     return result.reshape(len(lines), lines.shape[1], tiles * tile)[..., :width]
 
 
+def _separable(images: Tensor, kernel: Tensor) -> Tensor:
+    """(B, C, H, W) floating images correlated along both axes with (B, K) kernels of their dtype."""
+    horizontal = correlate_lines(images.flatten(1, 2), kernel).reshape(images.shape)
+    turned = horizontal.transpose(-1, -2)
+    return correlate_lines(turned.flatten(1, 2), kernel).reshape(turned.shape).transpose(-1, -2)
+
+
+def gaussian_blur_reference(images: Tensor, kernel: Tensor) -> Tensor:
+    return _separable(images.double(), fixed_point(kernel)).contiguous()
+
+
+_gaussian_blur_bytes = torch.library.custom_op(
+    "degrade::gaussian_blur", gaussian_blur_reference, mutates_args=(), schema="(Tensor images, Tensor kernel) -> Tensor"
+)
+
+
+@_gaussian_blur_bytes.register_kernel("cpu")
+def _gaussian_blur_cpu(images: Tensor, kernel: Tensor) -> Tensor:
+    height, width = images.shape[-2:]
+    size = kernel.shape[1]
+    weights = (fixed_point(kernel) * _UNIT).float()
+    planes = images.contiguous().flatten(0, 1)
+    sums = torch.empty(planes.shape, dtype=torch.float32)
+    out = torch.empty(planes.shape, dtype=torch.float64)
+    lines = native.function("degrade_gaussian_lines", *[native.POINTER] * 4, *[native.INT] * 4)
+    columns = native.function("degrade_gaussian_columns", *[native.POINTER] * 3, *[native.INT] * 5)
+    blocks = -(-height // _ROWS)
+
+    def part(n: int) -> tuple[int, int, int, int]:
+        plane, block = divmod(n, blocks)
+        return plane, weights[plane // images.shape[1]].data_ptr(), block * _ROWS, min(height, (block + 1) * _ROWS)
+
+    def horizontal(n: int) -> None:
+        plane, taps, first, last = part(n)
+        line = torch.empty(width + size + _ROWS, dtype=torch.float32)
+        lines(planes[plane].data_ptr(), taps, sums[plane].data_ptr(), line.data_ptr(), width, size, first, last)
+
+    def vertical(n: int) -> None:
+        plane, taps, first, last = part(n)
+        columns(sums[plane].data_ptr(), taps, out[plane].data_ptr(), height, width, size, first, last)
+
+    native.parallel(len(planes) * blocks, horizontal)
+    native.parallel(len(planes) * blocks, vertical)
+    return out.view(images.shape)
+
+
+@_gaussian_blur_bytes.register_fake
+def _(images: Tensor, kernel: Tensor) -> Tensor:
+    return torch.empty(images.shape, dtype=torch.float64, device=images.device)
+
+
 def gaussian_blur(images: Tensor, kernel: Tensor) -> Tensor:
-    """Separable correlation of (B, C, H, W) levels with (B, K) float64 weights; not rounded.
+    """Separable correlation of (B, C, H, W) levels with (B, K) float64 weights, K odd; not rounded.
 
     Bytes are blurred with fixed-point weights and come back as exact float64; floats keep their dtype and gradients.
     """
     if images.dtype == torch.uint8:
-        images, kernel = images.double(), fixed_point(kernel)
-    else:
-        kernel = kernel.to(images.dtype)
-    horizontal = correlate_lines(images.flatten(1, 2), kernel).reshape(images.shape)
-    turned = horizontal.transpose(-1, -2)
-    return correlate_lines(turned.flatten(1, 2), kernel).reshape(turned.shape).transpose(-1, -2)
+        result: Tensor = _gaussian_blur_bytes(images, kernel)
+        return result
+    return _separable(images, kernel.to(images.dtype))
 
 
 def to_fixed_point(kernel: Weights) -> npt.NDArray[np.int32]:

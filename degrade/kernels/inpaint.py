@@ -221,7 +221,9 @@ def _value(maps: _Maps, terms: _Terms, colours: Tensor) -> tuple[Tensor, _Sums]:
     weights = total[:, 3 * channels :]
     weights = torch.where(weights > 0, weights, 1)
     square = x * x + y * y
-    bounded = torch.where(square > 0, (x + y) / torch.where(square > 0, square, 1).sqrt(), 0)
+    # A float32 root may be a bit off, MKL's is; a float64 one, rounded, is not.
+    length = torch.where(square > 0, square, 1).to(torch.float64).sqrt().to(square.dtype)
+    bounded = torch.where(square > 0, (x + y) / length, 0)
     return mean / weights - bounded + 0.5, _Sums(weights, x, y)
 
 

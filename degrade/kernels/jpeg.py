@@ -77,7 +77,7 @@ class _Integers:
 
 class _Reals:
     def shift(self, values: Tensor, bits: int, rounding: int | Tensor) -> Tensor:
-        return values / 2**bits
+        return values / (1 << bits)
 
     def quantise(self, coefficients: Tensor, step: Tensor) -> Tensor:
         return quantize.round_through(coefficients / (8 * step)) * step

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,11 +10,9 @@ from pathlib import Path
 from degrade.data import manifest
 from degrade.data.errors import SourceError
 from degrade.scoring.tables import ScoringError
-from degrade.suites import OPERATOR_CATEGORIES, Variant, parse_stem
+from degrade.suites import BENCHMARKS, Variant
 
 Severity = str | float
-
-_SHARD = re.compile(r"-\d{6}$")
 
 
 @dataclass(frozen=True)
@@ -58,6 +55,9 @@ def severity_name(severity: Severity | None) -> str:
     return severity if isinstance(severity, str) else f"{severity:g}"
 
 
+AS_THEY_ARE = tuple(b.name for b in BENCHMARKS.values() if not b.degraded)
+"""Benchmarks of images that are degraded already: R-Bench-Dis."""
+
 INTENSITY = {"clean": 0.0, "low": 0.23, "mid": 0.45, "high": 0.9}
 """Where named severities stand among numbers."""
 
@@ -92,8 +92,9 @@ class Build:
 
     @property
     def datasets(self) -> dict[str, str]:
-        """The data sets that answers may be to, the official ones too, each with its benchmark."""
-        return {name: name for name in self.benchmarks} | {stem: file.benchmark for stem, file in self.files.items()}
+        """The data sets that answers may be to, the official ones too (and those that are scored as they are), each with its benchmark."""
+        official = [*self.benchmarks, *AS_THEY_ARE]
+        return {name: name for name in official} | {stem: file.benchmark for stem, file in self.files.items()}
 
     def rows_of(self, benchmark: str) -> Mapping[str, str | None] | None:
         """The rows of a benchmark, None where the build has none of it."""
@@ -114,19 +115,15 @@ def read_build(folder: Path | str, accept_nonstandard: bool = False) -> Build:
     paths = sorted(folder.glob(f"*{manifest.SUFFIX}"))
     if not paths:
         raise ScoringError(f"build: {folder} holds no finished build: there is no file *{manifest.SUFFIX} in it")
-    lines: dict[str, list[manifest.Line]] = {}
-    try:
-        for path in paths:
-            lines.setdefault(_SHARD.sub("", path.name.removesuffix(manifest.SUFFIX)), []).extend(manifest.lines(path))
-    except SourceError as error:
-        raise ScoringError(str(error)) from error
     files, odd = {}, []
-    for stem, rows in lines.items():
-        parsed = parse_stem(stem, OPERATOR_CATEGORIES)
-        if parsed is None:
-            raise ScoringError(f"build: {folder / stem}{manifest.SUFFIX}: the name is not that of a build's file")
-        files[stem] = BuiltFile(stem, parsed[0], parsed[1], *_rows(rows))
-        odd += [f"{stem} {status} row {line['index']}" for line in rows if (status := line["status"]) not in manifest.STANDARD]
+    for path in paths:
+        try:
+            head, lines = manifest.header(path), list(manifest.lines(path))
+        except SourceError as error:
+            raise ScoringError(str(error)) from error
+        variant = Variant(head["variant"]["kind"], head["variant"]["severity"], head["variant"]["operator"])
+        files[head["stem"]] = BuiltFile(head["stem"], head["benchmark"], variant, *_rows(lines))
+        odd += [f"{head['stem']} {line['status']} row {line['index']}" for line in lines if line["status"] not in manifest.STANDARD]
     why_not = _why_not(folder, odd)
     if why_not and not accept_nonstandard:
         raise ScoringError(

@@ -9,7 +9,7 @@ from typing import Any
 
 from degrade.scoring.answers import Profile
 from degrade.scoring.benchmarks import ROTATION, Figure, Scored, circular_groups, listed, score_result
-from degrade.scoring.builds import Build, BuiltFile, severity_name, severity_place, variant_name
+from degrade.scoring.builds import AS_THEY_ARE, Build, BuiltFile, severity_name, severity_place, variant_name
 from degrade.scoring.drops import Bootstrap, Drop, average, compare, score_interval
 from degrade.scoring.results import Found, Result
 from degrade.scoring.tables import ScoringError
@@ -220,13 +220,12 @@ def _model_drops(out: Record, model: str, sides: Sequence[Side], build: Build, b
         absent = [v.stem for v in build.files.values() if v.benchmark == benchmark and v.stem not in {s.result.dataset for s in files}]
         if absent:
             out["notes"].append(f"{model}: no answers to {listed(absent)}")
+        degraded = [side for side in degraded if "score" in side.scored.figures]
+        if "score" not in clean.scored.figures or not degraded:
+            continue  # a note of the file says that it needs a judge
         for side in degraded:
             check_same_questions(clean.result, side.result)
-            if (clean.scored.how == "judged") != (side.scored.how == "judged"):
-                one, other = clean.result.path, side.result.path
-                raise ScoringError(f"{one} is {clean.scored.how} and {other} {side.scored.how}: a drop between them would compare judges")
-        if "score" not in clean.scored.figures or any("score" not in side.scored.figures for side in degraded):
-            continue  # a note of the file says that it needs a judge
+            _check_judges(clean, side)
         pairing = _Pairing(model, benchmark, clean, bootstrap)
         degraded.sort(key=_place)
         for side in degraded:
@@ -234,7 +233,17 @@ def _model_drops(out: Record, model: str, sides: Sequence[Side], build: Build, b
                 _mixed(out, pairing, side, side.built, averages)
         _per_operator(out, pairing, degraded)
     for severity, drops in sorted(averages.items(), key=lambda item: severity_place(item[0])):
-        out["averages"].append({"model": model, "severity": severity, **average(drops)})
+        published = [side.scored.figures["score"].mean() for side in sides if side.result.benchmark in AS_THEY_ARE]
+        out["averages"].append({"model": model, "severity": severity, **average(drops), "with_r_bench_dis": _with(drops, published)})
+
+
+def _check_judges(clean: Side, degraded: Side) -> None:
+    """Refuse to take a difference between judges for a drop."""
+    one, other = (f"judged by {side.result.judge}" if side.scored.how == "judged" else "matched exactly" for side in (clean, degraded))
+    if one != other:
+        raise ScoringError(
+            f"{clean.result.path} is {one}, {degraded.result.path} is {other}: a drop between them would be one between judges too"
+        )
 
 
 def _place(side: Side) -> tuple[float, int]:
@@ -243,6 +252,13 @@ def _place(side: Side) -> tuple[float, int]:
         return 0.0, 0
     operator = side.built.variant.operator
     return severity_place(severity_name(side.built.variant.severity)), [None, *OPERATOR_CATEGORIES].index(operator)
+
+
+def _with(drops: Mapping[str, Drop], more: Sequence[float | None]) -> float | None:
+    """The mean of degraded scores with those of benchmarks that are scored as they are, as the published tables have it."""
+    scores = [*(drop.degraded for drop in drops.values()), *more]
+    known = [score for score in scores if score is not None]
+    return sum(known) / len(known) if more and len(known) == len(scores) else None
 
 
 def _clean_side(files: Sequence[Side]) -> Side | None:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from degrade.scoring.tables import ScoringError
+from degrade.suites import OPERATOR_CATEGORIES
 
 Record = Mapping[str, Any]
 UNDEFINED = "-"
@@ -80,7 +81,7 @@ def mmd_table(report: Record) -> str:
         ]
         parts.append("Drops, in points of per cent; kept: the share of the clean score\n" + grid(header, rows))
     if report["averages"]:
-        header = ["average", "severity", "benchmarks", "clean", "degraded", "drop", "95 %", "kept"]
+        header = ["average", "severity", "benchmarks", "clean", "degraded", "drop", "95 %", "kept", "with R-Bench-Dis"]
         rows = [
             [
                 a["model"],
@@ -89,6 +90,7 @@ def mmd_table(report: Record) -> str:
                 *map(per_cent, (a["clean"], a["degraded"], a["drop"])),
                 _between(a["ci95"]),
                 per_cent(a["kept"], 1),
+                per_cent(a["with_r_bench_dis"]),
             ]
             for a in report["averages"]
         ]
@@ -111,7 +113,9 @@ def _strata(report: Record, table: str, name: str) -> str:
     for (model, severity, source), records in groups.items():
         benchmarks = list(dict.fromkeys(r["benchmark"] for r in records))
         cells = {(r[name], r["benchmark"]): f"{per_cent(r['drop'], 1)} {_between(r['ci95'])}" for r in records}
-        rows = [[key, *(cells.get((key, b), UNDEFINED) for b in benchmarks)] for key in dict.fromkeys(r[name] for r in records)]
+        order = list(OPERATOR_CATEGORIES if name == "operator" else dict.fromkeys(OPERATOR_CATEGORIES.values()))
+        keys = sorted({r[name] for r in records}, key=lambda key: order.index(key) if key in order else len(order))
+        rows = [[key, *(cells.get((key, b), UNDEFINED) for b in benchmarks)] for key in keys]
         what = "rows of the mixed files" if source == "mixed" else "per-operator files"
         grids.append(f"Drop by {name} at {severity}, {model}, {what}\n" + grid([name, *benchmarks], rows))
     return "\n\n".join(grids)

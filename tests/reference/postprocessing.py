@@ -16,7 +16,7 @@ def sharpness_change(image: Pixels, intensity: float, params: Mapping[str, Any])
         kernel = 80 * intensity * np.array([[0, -1, 0], [-1, 5, -1], [0, -1, 0]], np.float64)
         sharpened = cv2.filter2D(image, -1, kernel)
     else:
-        sharpened = cv2.GaussianBlur(image, (3, 3), 0)
+        sharpened = cv2.GaussianBlur(image, (3, 3), 0.8)
     return cv2.addWeighted(image, 0.7, sharpened, 0.3, 0)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import dataclasses
 import json
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -11,6 +12,7 @@ import pytest
 
 from degrade.config import ScoreConfig
 from degrade.data import manifest
+from degrade.suites import OPERATOR_CATEGORIES, parse_stem
 
 Row = dict[str, object]
 
@@ -24,12 +26,19 @@ class Folder:
         self.results.mkdir()
 
     def manifest(
-        self, stem: str, rows: Mapping[str, str | None], *, references: Mapping[str, str] | None = None, statuses: Mapping[str, str] | None = None
+        self,
+        stem: str,
+        rows: Mapping[str, str | None],
+        *,
+        references: Mapping[str, str] | None = None,
+        statuses: Mapping[str, str] | None = None,
     ) -> None:
         """A manifest: index -> operator; references index -> index; other statuses by index."""
         references, statuses = references or {}, statuses or {}
         numbers = {index: number for number, index in enumerate([*rows, *references])}
-        lines: list[Row] = [{"format": manifest.FORMAT}]
+        parsed = parse_stem(stem, OPERATOR_CATEGORIES)
+        assert parsed is not None
+        lines: list[Row] = [{"format": manifest.FORMAT, "stem": stem, "benchmark": parsed[0], "variant": dataclasses.asdict(parsed[1])}]
         for index, operator in rows.items():
             record = None if operator is None else {"operator": operator, "intensity": 0.9, "params": {}}
             lines.append({"row": numbers[index], "index": index, "status": statuses.get(index, "ok"), "record": record})
@@ -76,7 +85,8 @@ def questions() -> Callable[..., list[Row]]:
 
     def make(right: Sequence[bool], start: int = 0, **more: object) -> list[Row]:
         return [
-            {"index": start + i, "question": f"q{start + i}", "A": "cat", "B": "dog", "answer": "B", "prediction": "B" if hit else "A"} | more
+            {"index": start + i, "question": f"q{start + i}", "A": "cat", "B": "dog", "answer": "B", "prediction": "B" if hit else "A"}
+            | more
             for i, hit in enumerate(right)
         ]
 

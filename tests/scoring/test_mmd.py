@@ -33,6 +33,13 @@ def mmstar(folder: Any, questions: Make) -> Any:
     return folder
 
 
+@pytest.fixture(autouse=True)
+def _no_pictures(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Pictures take a second: they are drawn for their own test only."""
+    if request.function is not test_pictures:
+        monkeypatch.setattr("degrade.scoring.plots.write_plots", lambda *_: [])
+
+
 def only(records: list[Report], **wanted: object) -> Report:
     found = [record for record in records if all(record[name] == value for name, value in wanted.items())]
     assert len(found) == 1, found
@@ -158,6 +165,21 @@ def test_no_rows_at_all(folder: Any) -> None:
     assert report.mmd_table(out)
 
 
+def test_r_bench_dis_is_scored_as_it_is(mmstar: Any, questions: Make) -> None:
+    mmstar.result("R-Bench-Dis", questions([True, True, True, False, False]))
+    out = score(mmstar.config())
+    assert out["files"]["m_R-Bench-Dis"]["score"] == 0.6
+    assert {d["benchmark"] for d in out["drops"]} == {"MMStar"}
+    assert only(out["averages"], severity="high")["with_r_bench_dis"] == pytest.approx(0.3)
+
+
+def test_a_benchmark_of_ones_own(folder: Any, questions: Make) -> None:
+    folder.manifest("my set_LOW_LEVEL_HIGH", {"0": "graffiti", "1": "graffiti"})
+    folder.result("my set", questions([True, True]))
+    folder.result("my set_LOW_LEVEL_HIGH", questions([True, False]))
+    assert only(score(folder.config())["drops"], benchmark="my set")["drop"] == 0.5
+
+
 # ------------------------------------------------------------------------------------------------------------- errors
 
 
@@ -171,7 +193,10 @@ def test_no_rows_at_all(folder: Any) -> None:
         (lambda rows: [row | {"index": 100 + i} for i, row in enumerate(rows)], r"missing 4.*no row is the same, is this another build"),
         (lambda rows: [rows[0] | {"question": "other"}, *rows[1:]], r"do not ask the same questions: index 0: question 'other', not 'q0'"),
         (lambda rows: [rows[0], rows[1] | {"answer": "A"}, *rows[2:]], r"index 1: answer 'A', not 'B'"),
-        (lambda rows: [{k: v for k, v in row.items() if k != "prediction"} for row in rows], r"no result file: it needs columns index and pred"),
+        (
+            lambda rows: [{k: v for k, v in row.items() if k != "prediction"} for row in rows],
+            r"no result file: it needs columns index and pred",
+        ),
     ],
 )
 def test_faulty_rows_are_named(mmstar: Any, questions: Make, change: Callable[[Rows], Rows], message: str) -> None:
@@ -223,7 +248,9 @@ def test_nothing_to_score(folder: Any, questions: Make) -> None:
 def test_a_build_that_is_not_standard_needs_a_word(mmstar: Any) -> None:
     ops = {"0": "lens_blur", "1": None, "2": "graffiti", "3": "graffiti"}
     mmstar.manifest("MMStar_LOW_LEVEL_HIGH", ops, statuses={"1": "kept"})
-    with pytest.raises(ScoringError, match=r"is not standard: 1 rows could not be degraded: MMStar_LOW_LEVEL_HIGH kept row 1.*accept_nonstandard=true"):
+    with pytest.raises(
+        ScoringError, match=r"is not standard: 1 rows could not be degraded: MMStar_LOW_LEVEL_HIGH kept row 1.*accept_nonstandard=true"
+    ):
         score(mmstar.config())
     out = score(mmstar.config(accept_nonstandard=True))
     assert only(out["drops"], severity="high")["n"] == 3
@@ -342,7 +369,7 @@ def test_judged_or_matched(folder: Any, questions: Make) -> None:
 def test_a_drop_between_judged_and_matched_is_refused(mmstar: Any, questions: Make) -> None:
     rows = questions([True] * 4, category="x")
     mmstar.result("MMStar_CLEAN_openai_result", [row | {"hit": 1} for row in rows])
-    with pytest.raises(ScoringError, match="would compare judges"):
+    with pytest.raises(ScoringError, match="judged by openai, .* is matched exactly: a drop between them would be one between judges"):
         score(mmstar.config(judged=True))
 
 
@@ -432,6 +459,4 @@ def test_the_table_names_the_clean_side_and_how_answers_were_read(mmstar: Any) -
 def test_categories_are_those_of_the_operators() -> None:
     from degrade.operators import OPERATORS
 
-    assert {name: operator.category for name, operator in OPERATORS.items()} == {
-        name: OPERATOR_CATEGORIES[name] for name in OPERATORS
-    }
+    assert [(name, operator.category) for name, operator in OPERATORS.items()] == list(OPERATOR_CATEGORIES.items())

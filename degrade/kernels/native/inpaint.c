@@ -185,9 +185,9 @@ void degrade_inpaint_march(const uint8_t *mask, int64_t height, int64_t width, i
         goto done;
     for (int32_t i = 0; i < filled; i++) {
         int32_t pixel = reached[i], most = 0;
-        /* Neighbours within RADIUS and their 4-neighbours lie in this octagon; those not yet filled still have level 0. */
+        /* Neighbours within RADIUS and those beside them, and so every pixel that reads this one; those not yet filled still have level 0. */
         for (int32_t dy = -PAD; dy <= PAD; dy++) {
-            int32_t reach = dy == PAD || dy == -PAD ? 0 : dy == RADIUS || dy == -RADIUS ? 2 : dy == 0 ? PAD : 3;
+            int32_t reach = dy == PAD || dy == -PAD ? 1 : dy == RADIUS || dy == -RADIUS ? 2 : dy == 2 || dy == -2 ? 3 : PAD;
             for (int32_t dx = -reach; dx <= reach; dx++) {
                 int32_t other = level[pixel + dy * stride + dx];
                 most = other > most ? other : most;

@@ -1,0 +1,97 @@
+"""What of a configuration decides bytes, and the files that it asks for."""
+
+from __future__ import annotations
+
+import importlib.metadata
+from typing import Any
+
+import torch
+
+import degrade
+from degrade import mixture
+from degrade.config import BuildConfig, ConfigError, check
+from degrade.data import images
+from degrade.suites import Variant
+
+
+def variants(config: BuildConfig) -> list[Variant]:
+    """The files of one benchmark."""
+    found: list[Variant] = []
+    if "mixed" in config.variants:
+        found += [Variant("mixed", severity) for severity in config.severities]
+    if "per_operator" in config.variants:
+        operators = list(degrade.OPERATORS) if config.operators is None else config.operators
+        found += [Variant("operator", severity, name) for name in operators for severity in config.per_operator_severities]
+    if "clean" in config.variants:
+        found.append(Variant("clean"))
+    return found
+
+
+def weights(config: BuildConfig) -> dict[str, float]:
+    """The mixture's weights, in the operators' order: the order in which they were written must not decide anything."""
+    chosen = mixture.MIXTURES[config.mixture] if isinstance(config.mixture, str) else config.mixture
+    return {name: float(chosen[name]) for name in degrade.OPERATORS if chosen.get(name)}
+
+
+def settings(config: BuildConfig) -> dict[str, Any]:
+    """What decides the bytes of a shard, apart from its source and variant."""
+    found: dict[str, Any] = {"seed": config.seed, "mixture": weights(config), "codec": config.codec}
+    if config.codec == "jpeg":
+        found["quality"] = config.quality
+    found |= {"orientation": config.orientation, "alpha": config.alpha, "max_pixels": config.max_pixels, "on_error": config.on_error}
+    found |= {"writer": config.writer, "tag": config.tag}
+    if config.writer == "webdataset":
+        found["shard_rows"] = config.shard_rows
+    return found
+
+
+def libraries() -> dict[str, str]:
+    """Versions of all that takes part."""
+    names = ("torch", "numpy")
+    return {"degrade": degrade.__version__, **{name: importlib.metadata.version(name) for name in names}, **images.codec_versions()}
+
+
+def check_config(config: BuildConfig) -> None:
+    check(config)
+    if config.alpha != "drop":
+        try:
+            images.colour(config.alpha)
+        except ValueError as error:
+            raise ConfigError(str(error)) from error
+    if config.tag and not all(c.isascii() and (c.isalnum() or c == ".") for c in config.tag):
+        raise ConfigError(f"tag: got {config.tag!r}, want letters, digits and dots only")
+    if config.max_pixels > images.MAX_PIXELS:
+        raise ConfigError(f"max_pixels: got {config.max_pixels}, want at most {images.MAX_PIXELS}, the decoder's own limit")
+    if config.engine != "local":
+        raise ConfigError(f"engine={config.engine} is not there yet: use engine=local")
+    stems = [variant.stem("", config.tag) for variant in variants(config)]
+    if not stems:
+        raise ConfigError("nothing to write: variants, severities or operators are empty")
+    if twice := sorted({stem for stem in stems if stems.count(stem) > 1}):
+        raise ConfigError(f"two files would have the same name ...{twice[0]}: name each severity once")
+
+
+def device(name: str) -> torch.device:
+    """The torch device of a name; ``auto`` is CUDA where there is one.
+
+    Raises:
+        ValueError: if it is not there.
+    """
+    if name == "auto":
+        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    try:
+        found = torch.device(name)
+        torch.empty(0, device=found)
+    except (RuntimeError, AssertionError) as error:
+        raise ValueError(f"device: got {name!r}, which torch cannot use here: {str(error).splitlines()[0]}") from error
+    return found
+
+
+def staged_name(stem: str) -> str:
+    """The file that grows in the staging folder: TSV, whatever it becomes."""
+    return stem + ".tsv"
+
+
+def shard_name(stem: str, writer: str) -> str:
+    """The file that a build leaves, the first where there may be several."""
+    return f"{stem}-000000.tar" if writer == "webdataset" else f"{stem}.{writer}"

@@ -1,0 +1,193 @@
+"""Killed at any moment, a build leaves nothing half-written and goes on to the same bytes."""
+
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from degrade.build import build
+from degrade.config import BuildConfig
+from degrade.data import images, staging
+from degrade.data.staging import FolderError
+
+from .conftest import digests, picture, write_tsv
+
+Configure = Callable[..., BuildConfig]
+
+
+class Killed(BaseException):
+    """What no code catches."""
+
+
+@pytest.fixture
+def many(tmp_path: Path) -> Path:
+    rows = [(str(n), str(n - 1) if n % 4 == 1 else picture(n, (16 + n, 20)), f"question\n{n}") for n in range(24)]
+    return write_tsv(tmp_path / "sources" / "many.tsv", ("index", "image", "question"), rows)
+
+
+def kill_after(monkeypatch: pytest.MonkeyPatch, steps: int) -> None:
+    """Raise at the `steps`-th step from now on that touches a file, and lose what was not synced."""
+    left = [steps]
+    synced: dict[int, int] = {}
+
+    def step() -> None:
+        left[0] -= 1
+        if left[0] == 0:
+            raise Killed
+
+    append, fsync, replace, close = staging.Growing.append, os.fsync, os.replace, staging.Growing.close
+
+    def killing_append(self: staging.Growing, name: str, data: bytes) -> None:
+        step()
+        append(self, name, data)
+
+    def killing_fsync(handle: int) -> None:
+        step()
+        fsync(handle)
+        synced[os.fstat(handle).st_ino] = os.fstat(handle).st_size
+
+    def killing_replace(*args: object) -> None:
+        step()
+        replace(*args)  # type: ignore[arg-type]
+        step()
+
+    def losing_close(self: staging.Growing) -> None:
+        close(self)
+        for name in self.names if left[0] <= 0 else ():
+            path = self.folder / name
+            os.truncate(path, random.Random(steps).randint(synced.get(path.stat().st_ino, 0), path.stat().st_size))
+
+    monkeypatch.setattr(staging.Growing, "append", killing_append)
+    monkeypatch.setattr(staging.Growing, "close", losing_close)
+    monkeypatch.setattr(os, "fsync", killing_fsync)
+    monkeypatch.setattr(os, "replace", killing_replace)
+
+
+def visible(folder: Path) -> Iterator[Path]:
+    return (path for path in folder.iterdir() if path.is_file()) if folder.exists() else iter(())
+
+
+@pytest.mark.parametrize("every", [0.0, 1e9])
+def test_killed_at_many_moments(many: Path, configure: Configure, monkeypatch: pytest.MonkeyPatch, every: float) -> None:
+    monkeypatch.setattr(staging, "SYNC_SECONDS", every)
+    quick = {"variants": ["mixed", "clean"], "severities": ["low"]}
+    expected = digests(build(configure(many, "whole", **quick)).output)
+    output = Path(configure(many).output)
+    rng = random.Random(0)
+    kills = 0
+    for _ in range(400):
+        with monkeypatch.context() as patched:
+            kill_after(patched, rng.randint(1, 60))
+            try:
+                build(configure(many, workers=rng.choice([0, 2]), **quick))
+                break
+            except Killed:
+                kills += 1
+        for path in visible(output):
+            assert path.suffix == ".part" or path.name == "build.json" or digests(output)[path.name] == expected[path.name], path.name
+        if every > 1 and kills == 20:
+            build(configure(many, **quick))
+            break
+    assert kills >= 10
+    assert digests(output) == expected
+    assert not (output / staging.FOLDER).exists()
+
+
+def test_what_was_synced_is_not_decoded_again(many: Path, configure: Configure, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(staging, "SYNC_SECONDS", 0.0)
+    decode, count = images.decode, [0]
+
+    def counting(data: bytes, **options: object) -> object:
+        count[0] += 1
+        return decode(data, **options)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(images, "decode", counting)
+
+    def stop(done: int, total: int) -> None:
+        if done == 15:
+            raise Killed
+
+    with pytest.raises(Killed):
+        build(configure(many), progress=stop)
+    build(configure(many))
+    assert count[0] == 18, "of 24 rows 6 share an image"
+
+
+def test_further_variants_after_an_interruption(many: Path, configure: Configure, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(staging, "SYNC_SECONDS", 0.0)
+
+    def stop(done: int, total: int) -> None:
+        if done == 9:
+            raise Killed
+
+    with pytest.raises(Killed):
+        build(configure(many, variants=["clean", "mixed"]), progress=stop)
+    assert digests(build(configure(many, variants=["per_operator", "clean"])).output) == digests(
+        build(configure(many, "whole", variants=["clean", "per_operator"])).output
+    )
+
+
+def test_an_interrupted_build_refuses_other_settings(many: Path, configure: Configure) -> None:
+    def stop(done: int, total: int) -> None:
+        if done == 9:
+            raise Killed
+
+    with pytest.raises(Killed):
+        build(configure(many), progress=stop)
+    with pytest.raises(FolderError, match="seed"):
+        build(configure(many, seed=1))
+    assert build(configure(many, seed=1, overwrite=True)).ok
+
+
+def test_disk_full(many: Path, configure: Configure, monkeypatch: pytest.MonkeyPatch) -> None:
+    expected = digests(build(configure(many, "whole")).output)
+    append = staging.Growing.append
+    left = [100]
+
+    def full(self: staging.Growing, name: str, data: bytes) -> None:
+        left[0] -= 1
+        if left[0] < 0:
+            raise OSError(28, "No space left on device")
+        append(self, name, data)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(staging.Growing, "append", full)
+        with pytest.raises(FolderError, match=r"no space left in .*out"):
+            build(configure(many))
+    assert not list(visible(Path(configure(many).output)))
+    assert digests(build(configure(many)).output) == expected
+
+
+SCRIPT = """
+import json, sys, time
+from degrade.build import build
+from degrade.config import BuildConfig
+from degrade.data import staging
+staging.SYNC_SECONDS = 0.02
+print("ready", flush=True)
+build(BuildConfig(**json.loads(sys.argv[1])), progress=lambda done, total: time.sleep(0.02))
+"""
+
+
+def test_kill_9(many: Path, configure: Configure) -> None:
+    import json
+    from dataclasses import asdict
+
+    expected = digests(build(configure(many, "whole")).output)
+    config = configure(many, workers=2)
+    rng = random.Random(1)
+    for _ in range(2):
+        process = subprocess.Popen([sys.executable, "-c", SCRIPT, json.dumps(asdict(config))], stdout=subprocess.PIPE)
+        assert process.stdout is not None
+        assert process.stdout.readline() == b"ready\n"
+        time.sleep(rng.uniform(0.05, 0.5))
+        process.send_signal(signal.SIGKILL)
+        process.wait()
+        process.stdout.close()
+    assert digests(build(config).output) == expected

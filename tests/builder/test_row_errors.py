@@ -1,0 +1,101 @@
+"""Bad rows: never a clean image in a degraded file."""
+
+import base64
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from degrade.build import build
+from degrade.config import BuildConfig
+from degrade.data import manifest
+
+from .conftest import digests, picture, write_tsv
+from .test_build import table
+
+Configure = Callable[..., BuildConfig]
+
+BROKEN = base64.b64encode(base64.b64decode(picture(5))[:100]).decode()
+ROWS = [
+    ("1", "4", "shares a picture further down that does not decode"),
+    ("2", picture(1), "good"),
+    ("3", "99", "refers to nothing"),
+    ("4", BROKEN, "does not decode"),
+    ("5", "4", "shares one that does not decode"),
+    ("6", str([picture(2), BROKEN]), "a list of which one does not decode"),
+    ("7", picture(3), "good"),
+    ("2", picture(4), "an index that has come before"),
+    ("8", "not base64! " * 9, "no image"),
+]
+BAD = [0, 2, 3, 4, 5, 7, 8]
+
+
+@pytest.fixture
+def bad(tmp_path: Path) -> Path:
+    return write_tsv(tmp_path / "sources" / "bad.tsv", ("index", "image", "question"), ROWS)
+
+
+@pytest.mark.parametrize("workers", [0, 3])
+def test_a_build_fails_and_names_all_bad_rows(bad: Path, configure: Configure, workers: int) -> None:
+    write_tsv(bad.parent / "good.tsv", ("index", "image"), [("1", picture(1))])
+    report = build(configure(bad.parent, workers=workers))
+    assert not report.ok
+    assert [row.row for row in report.failed] == BAD
+    assert [row.index for row in report.failed] == [ROWS[n][0] for n in BAD]
+    reasons = [row.reason for row in report.failed]
+    assert "index '4', which cannot be used: the image (100 bytes) does not decode" in reasons[0]
+    assert "refers to index '99'" in reasons[1]
+    assert "image 2 of 2: " in reasons[4]
+    assert "come before" in reasons[5]
+    assert "not base64" in reasons[6]
+    assert str(report.failed[0]).startswith(f"{bad}, row 1, index '1': ")
+    assert report.unpublished == ["bad"]
+    names = {path.name.split("_")[0] for path in report.output.iterdir()}
+    assert names == {"good", "build.json", "vlmevalkit.json"}
+    said = json.loads((report.output / "build.json").read_text())["benchmarks"]["bad"]
+    assert [entry["row"] for entry in said["failed"]] == BAD
+    assert said["files"] == {}
+
+
+def test_a_failed_build_fails_again_and_may_be_made_with_other_settings(bad: Path, configure: Configure) -> None:
+    assert build(configure(bad)).failed == build(configure(bad)).failed
+    assert build(configure(bad, on_error="skip")).files
+
+
+@pytest.mark.parametrize("workers", [0, 3])
+def test_skip_drops_the_rows_from_every_file(bad: Path, configure: Configure, workers: int) -> None:
+    report = build(configure(bad, on_error="skip", workers=workers))
+    assert [row.row for row in report.failed] == BAD
+    for path in report.files:
+        assert [row["index"] for row in table(path)] == ["2", "7"]
+        lines = list(manifest.lines(path.with_name(path.stem + manifest.SUFFIX)))
+        assert [line["row"] for line in lines] == list(range(len(ROWS)))
+        assert [line["row"] for line in lines if line["status"] == "skipped"] == BAD
+        assert all(line["reason"] for line in lines if line["status"] == "skipped")
+    said = json.loads((report.output / "build.json").read_text())
+    assert said["standard"] is False
+    again = build(configure(bad, on_error="skip"))
+    assert [(row.row, row.reason) for row in again.failed] == [(row.row, row.reason) for row in report.failed]
+
+
+def test_keep_leaves_the_cells_and_flags_them(bad: Path, configure: Configure) -> None:
+    report = build(configure(bad, on_error="keep"))
+    for path in report.files:
+        rows = table(path)
+        assert [row["question"] for row in rows] == [row[2] for row in ROWS]
+        for number, (row, source) in enumerate(zip(rows, ROWS, strict=True)):
+            assert (row["image"] == source[1]) == (number in BAD)
+        lines = list(manifest.lines(path.with_name(path.stem + manifest.SUFFIX)))
+        assert [line["row"] for line in lines if line["status"] == "kept"] == BAD
+    one = digests(report.output)
+    assert one == digests(build(configure(bad, "again", on_error="keep", workers=3)).output)
+
+
+def test_no_degraded_file_holds_a_clean_image(bad: Path, configure: Configure) -> None:
+    sources = {base64.b64encode(base64.b64decode(picture(n))).decode() for n in range(6)}
+    # operators that always change these images
+    always = {"mixture": {"dark_illumination": 1}, "operators": ["lens_blur"]}
+    for path in build(configure(bad, on_error="skip", codec="png", **always)).files:
+        if "CLEAN" not in path.name:
+            assert not sources & {row["image"] for row in table(path)}
