@@ -4,8 +4,22 @@ With ``preview.py`` the only place that knows both pixels and files.
 """
 
 from degrade.builder.again import Replayed, ReplayError, remake, replay
+from degrade.builder.checks import VerifyReport, verify
 from degrade.builder.folder import build, estimate
 from degrade.builder.report import BadRow, BuildReport, Estimate
 from degrade.builder.settings import variants
 
-__all__ = ["BadRow", "BuildReport", "Estimate", "ReplayError", "Replayed", "build", "estimate", "remake", "replay", "variants"]
+__all__ = [
+    "BadRow",
+    "BuildReport",
+    "Estimate",
+    "ReplayError",
+    "Replayed",
+    "VerifyReport",
+    "build",
+    "estimate",
+    "remake",
+    "replay",
+    "variants",
+    "verify",
+]

@@ -46,7 +46,7 @@ def replay(manifest_path: str | Path, index: str, part: int = 0, source: str | P
         manifest_path: a ``.manifest.jsonl`` file.
         index: the row's index; a row that shares another's image gives that image.
         part: which image, where the cell is a list of several.
-        source: where the source is now; by default where ``build.json`` beside the manifest says it was.
+        source: where the source is now, of MMR its images; by default where ``build.json`` beside the manifest says it was.
         device_name: where to degrade.
 
     Raises:
@@ -78,7 +78,10 @@ def remake(head: dict[str, Any], line: dict[str, Any], data: bytes, device_name:
     made = head["configuration"]
     image = images.decode(data, orientation=made["orientation"], alpha=made["alpha"], max_pixels=made["max_pixels"])
     if line["record"] is not None:
-        image = degrade.replay(image.to(device(device_name))[None], [line["record"]])[0].cpu()
+        try:
+            image = degrade.replay(image.to(device(device_name))[None], [line["record"]])[0].cpu()
+        except (ValueError, TypeError) as error:
+            raise ReplayError(f"{what}: {error}") from error
     encoded = images.encode(image, made["codec"], made.get("quality", 95))
     if hashlib.sha256(encoded).hexdigest() != line["sha256"]:
         now = libraries()
@@ -109,10 +112,10 @@ def reopen(path: Path, head: dict[str, Any], source: str | Path | None) -> Sourc
     if report.exists():
         where = staging.read_json(report)["benchmarks"].get(benchmark, {}).get("source", {})
     if source is not None:
-        where |= {"source": str(source)}
+        where |= {"images" if head["source"]["kind"] == "mmr" else "source": str(source)}
     if "source" not in where:
         raise SourceError(f"{report} does not say where the source of {benchmark} is: name it with source=")
-    tables = open_sources(where["source"], data_dir=where.get("data_dir", "data"), image_roots=where.get("image_roots", ()))
+    tables = open_sources(**where)
     for table in tables:
         if table.benchmark == benchmark or len(tables) == 1:
             return table

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
+from typing import Any
 
 from degrade import suites
 from degrade.builder.report import Estimate
@@ -36,7 +37,13 @@ class Table:
 
 def open_tables(config: BuildConfig) -> list[Table]:
     found = []
-    for source in open_sources(config.source, data_dir=config.data_dir, image_roots=config.image_roots):
+    places: dict[str, Any] = {
+        "data_dir": config.data_dir,
+        "image_roots": config.image_roots,
+        "questions": config.questions,
+        "images": config.images,
+    }
+    for source in open_sources(config.source, **places):
         scan = source.scan()
         if not scan.entries:
             raise SourceError(f"{source.path} has no rows")

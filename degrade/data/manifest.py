@@ -25,6 +25,15 @@ SUFFIX = ".manifest.jsonl"
 STANDARD = ("ok", "reference", "empty")
 """The statuses of rows that could be used."""
 
+_HEADER_KEYS = ("benchmark", "stem", "variant", "configuration", "source", "libraries", "fingerprint")
+_LINE_KEYS = {
+    "ok": ("key", "source_sha256", "sha256", "size", "record"),
+    "reference": ("payload",),
+    "empty": (),
+    "skipped": ("reason",),
+    "kept": ("reason",),
+}
+
 Line = dict[str, Any]
 
 
@@ -52,6 +61,8 @@ def header(path: Path) -> Line:
         raise SourceError(f"{path} is no manifest of a build: its first line is not JSON") from error
     if not isinstance(line, dict) or line.get("format") != FORMAT:
         raise SourceError(f"{path} is no manifest of a build: its first line does not say {FORMAT}")
+    if missing := [key for key in _HEADER_KEYS if key not in line]:
+        raise SourceError(f"{path}: the first line lacks {', '.join(missing)}")
     return line
 
 
@@ -62,6 +73,19 @@ def lines(path: Path) -> Iterator[Line]:
         file.readline()
         for number, raw in enumerate(file, start=2):
             try:
-                yield json.loads(raw)
+                line = json.loads(raw)
             except ValueError as error:
                 raise SourceError(f"{path}, line {number}: not JSON") from error
+            if missing := _missing(line):
+                raise SourceError(f"{path}, line {number}: {missing}")
+            yield line
+
+
+def _missing(line: object) -> str:
+    """What a line lacks, or "" where it is whole."""
+    if not isinstance(line, dict) or not isinstance(line.get("row"), int) or "index" not in line:
+        return "it does not say which row it is about"
+    if line.get("status") not in _LINE_KEYS:
+        return f"status: got {line.get('status')!r}, want one of {', '.join(_LINE_KEYS)}"
+    lacking = [key for key in _LINE_KEYS[line["status"]] if key not in line]
+    return f"it lacks {', '.join(lacking)}" if lacking else ""

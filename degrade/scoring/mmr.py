@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
@@ -80,6 +80,11 @@ class Questions:
     questions: tuple[Question, ...]
     pairs: tuple[tuple[int, int], ...]
     oddities: tuple[str, ...]
+
+    def names(self, indices: Collection[str]) -> list[str]:
+        """The index of each question in a table: its key where the table uses keys, else its position from 0."""
+        keys = [question.key for question in self.questions]
+        return keys if any(key in indices for key in keys) else [str(position) for position in range(len(keys))]
 
 
 def load_questions(path: Path | str) -> Questions:
@@ -245,8 +250,8 @@ def _by_key(table: Table, questions: Questions) -> tuple[str, ...]:
             f"{table.path}: no answers to MMR: a column key or index, and one of text, answer_text and prediction are wanted "
             f"(or question_id, text and question_type in JSON lines); it has {', '.join(table.columns) or 'nothing'}"
         )
-    wanted = [question.key if key == "key" else str(i) for i, question in enumerate(questions.questions)]
     given = Counter(row[key] for row in table.rows)
+    wanted = questions.names(given) if key == "index" else [question.key for question in questions.questions]
     faults = [
         f"{what}: {listed(names)}"
         for what, names in (

@@ -102,8 +102,9 @@ def _rows(path: Path, questions: Questions) -> Callable[[int], bytes]:
     source = TsvSource(path, path.stem)
     entries = source.scan().entries
     payloads = {entry.index: entry.payload for entry in entries}
-    _all_there(path, [f"index {i}" for i in range(len(questions.questions)) if payloads.get(str(i), -1) < 0])
-    return lambda position: source.images(source.row(payloads[str(position)])).parts[0]
+    names = questions.names(payloads)
+    _all_there(path, [f"index {name}" for name in names if payloads.get(name, -1) < 0])
+    return lambda position: source.images(source.row(payloads[names[position]])).parts[0]
 
 
 def _all_there(where: Path, missing: list[str]) -> None:

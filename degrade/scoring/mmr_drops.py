@@ -21,7 +21,6 @@ Record = dict[str, Any]
 Pair = tuple[int, int]
 
 SUFFIXES = (".jsonl", ".json", ".csv", ".tsv", ".xlsx")
-BENCHMARK = "MMR"
 
 
 @dataclass(frozen=True)
@@ -34,14 +33,16 @@ class Answered:
 
 
 def find_answers(path: Path, build: Build) -> tuple[dict[str, Path], list[str]]:
-    """The files of answers in a folder, by the stem of the build's file they answer; ``MMR`` is the official images.
+    """The files of answers in a folder, by the stem of the build's file they answer; the benchmark's name (MMR) is the official images.
 
     A file is named after the build's file, ``{stem}.jsonl``, or ``{model}_{stem}.jsonl``.
 
     Raises:
-        ScoringError: where two files answer one, or the files are of several models.
+        ScoringError: where two files answer one, the files are of several models, or the build is not of one benchmark.
     """
-    stems = sorted([BENCHMARK, *build.files], key=len, reverse=True)
+    if len(build.benchmarks) != 1:
+        raise ScoringError(f"build: {build.folder} holds {listed(build.benchmarks)}; a build of MMR alone is wanted")
+    stems = sorted([*build.benchmarks, *build.files], key=len, reverse=True)
     found: dict[str, list[Path]] = {}
     models, notes = set(), []
     for file in sorted(f for f in path.rglob("*") if f.suffix.lower() in SUFFIXES and f.is_file()):
@@ -84,9 +85,10 @@ def report(questions: Questions, path: Path, build: Build, profile: MmrProfile, 
     if faults:
         raise ScoringError("\n".join(faults))
     control = next((stem for stem in answers if stem in build.files and build.files[stem].variant.kind == "clean"), None)
-    clean_stem = control or (BENCHMARK if BENCHMARK in answers else None)
+    (official,) = build.benchmarks
+    clean_stem = control or (official if official in answers else None)
     if clean_stem is None:
-        wanted = [stem for stem, built in build.files.items() if built.variant.kind == "clean"] + [BENCHMARK]
+        wanted = [stem for stem, built in build.files.items() if built.variant.kind == "clean"] + [official]
         raise ScoringError(f"answers: {path} holds no answers to clean images, {' or '.join(wanted)}{{.jsonl, .json, .csv, .tsv, .xlsx}}")
     clean = Answered(files[clean_stem], build.files.get(clean_stem), right(questions, answers[clean_stem], profile)[0])
     out: Record = {
@@ -114,11 +116,13 @@ def report(questions: Questions, path: Path, build: Build, profile: MmrProfile, 
 
 
 def _check_rows(questions: Questions, built: BuiltFile) -> None:
-    wanted = [str(position) for position in range(len(questions.questions))]
-    if missing := [index for index in wanted if index not in built.rows]:
-        raise ScoringError(f"the manifest of {built.stem} has no row for question {listed(missing)}: it is not that of {questions.path}")
-    if extra := [index for index in built.rows if index not in set(wanted)]:
-        raise ScoringError(f"the manifest of {built.stem} has rows that {questions.path} lacks: index {listed(extra)}")
+    wanted = questions.names(built.rows)
+    for what, indices in (
+        ("lacks", [index for index in wanted if index not in built.rows]),
+        ("has more than", sorted(set(built.rows) - set(wanted))),
+    ):
+        if indices:
+            raise ScoringError(f"the manifest of {built.stem} {what} the rows of {questions.path}: index {listed(indices)}")
 
 
 def _strata(out: Record, questions: Questions, clean: Answered, degraded: Sequence[Answered], bootstrap: Bootstrap) -> None:
@@ -127,11 +131,13 @@ def _strata(out: Record, questions: Questions, clean: Answered, degraded: Sequen
         built = answered.built
         assert built is not None
         severity, kind = severity_name(built.variant.severity), built.variant.kind
-        usable = [pair for pair in questions.pairs if not built.kept & {str(pair[0]), str(pair[1])}]
+        names = questions.names(built.rows)
+        usable = [pair for pair in questions.pairs if _degraded(questions, answered, pair)]
         head = {"severity": severity, "source": kind}
         if kind == "mixed":
             out["by_severity"].append(head | _compare(questions, clean, [answered], usable, bootstrap, built.stem))
-            operators = {pair: built.rows[str(pair[0])] for pair in usable if built.rows[str(pair[0])] == built.rows[str(pair[1])]}
+            got = {pair: (built.rows[names[pair[0]]], built.rows[names[pair[1]]]) for pair in usable}
+            operators = {pair: first for pair, (first, second) in got.items() if first == second}
             for operator in OPERATOR_CATEGORIES:
                 if chosen := [pair for pair, name in operators.items() if name == operator]:
                     record = _compare(questions, clean, [answered], chosen, bootstrap, f"{built.stem}/{operator}")
@@ -147,10 +153,15 @@ def _strata(out: Record, questions: Questions, clean: Answered, degraded: Sequen
             out["by_operator"].append({"operator": operator, "category": category} | head | record)
             per_file.setdefault((severity, category), []).append(answered)
     for (severity, category), several in per_file.items():
-        kept = frozenset().union(*(a.built.kept for a in several if a.built is not None))
-        usable = [p for p in questions.pairs if not kept & {str(p[0]), str(p[1])}]
+        usable = [pair for pair in questions.pairs if all(_degraded(questions, answered, pair) for answered in several)]
         record = _compare(questions, clean, several, usable, bootstrap, f"operator/{severity}/{category}")
         out["by_category"].append({"category": category, "severity": severity, "source": "operator"} | record)
+
+
+def _degraded(questions: Questions, answered: Answered, pair: Pair) -> bool:
+    """Whether no row of a pair was left clean for an error."""
+    names = questions.names(answered.built.rows) if answered.built else []
+    return answered.built is None or not answered.built.kept & {names[pair[0]], names[pair[1]]}
 
 
 def _compare(

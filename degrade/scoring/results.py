@@ -139,7 +139,7 @@ def split_name(file: Path, benchmarks: Iterable[str]) -> tuple[str, str, str] | 
     places = [(found.start(), b) for b in by_length for found in re.finditer(rf"(?<=_){re.escape(b)}(?=_|$)", file.stem)]
     if not places:
         return None
-    start, benchmark = max(places, key=lambda place: (place[0], len(place[1])))
+    start, benchmark = max(places, key=lambda place: (place[0] + len(place[1]), len(place[1])))
     return file.stem[: start - 1], benchmark, file.stem[start:]
 
 

@@ -50,8 +50,8 @@ def dirty_lens(image: Pixels, intensity: float, params: Mapping[str, Any]) -> Pi
 
 
 def hsv_saturation(image: Pixels, intensity: float, params: Mapping[str, Any]) -> Pixels:
-    width = image.shape[1]
-    image = np.pad(image, ((0, 0), (0, 32 + -width % 32), (0, 0)))  # OpenCV drops fractions in whole groups of 32 columns, and rounds in the rest
+    width = image.shape[1]  # OpenCV drops fractions in whole groups of 32 columns, and rounds in the rest
+    image = np.pad(image, ((0, 0), (0, 32 + -width % 32), (0, 0)))
     hsv = cv2.cvtColor(image, cv2.COLOR_RGB2HSV)
     hsv[..., 1] = trunc(hsv[..., 1].astype(np.float32) * np.float32(1 - intensity))
     return cv2.cvtColor(hsv, cv2.COLOR_HSV2RGB)[:, :width]

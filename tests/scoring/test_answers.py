@@ -45,6 +45,11 @@ def test_letter(said: str, clear: str | None, upstream: str | None) -> None:
     assert letter(said, FOUR, "upstream") == upstream
 
 
+def test_upstream_counts_four_tokens_from_the_end() -> None:
+    assert letter("B, one two three", FOUR, "upstream") == "B"
+    assert letter("B, one two three four", FOUR, "upstream") is None
+
+
 def test_an_option_repeated_counts_once() -> None:
     assert letter("B, yes B", FOUR) == "B"
 

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from degrade.scoring import ScoringError, report, score
+from degrade.scoring.results import split_name
 from degrade.scoring.tables import read_table
 from degrade.suites import OPERATOR_CATEGORIES
 
@@ -369,7 +370,7 @@ def test_judged_or_matched(folder: Any, questions: Make) -> None:
 def test_a_drop_between_judged_and_matched_is_refused(mmstar: Any, questions: Make) -> None:
     rows = questions([True] * 4, category="x")
     mmstar.result("MMStar_CLEAN_openai_result", [row | {"hit": 1} for row in rows])
-    with pytest.raises(ScoringError, match="judged by openai, .* is matched exactly: a drop between them would be one between judges"):
+    with pytest.raises(ScoringError, match=r"judged by openai, .* is matched exactly: a drop between them would be one between judges"):
         score(mmstar.config(judged=True))
 
 
@@ -410,6 +411,30 @@ def test_text_stays_text_in_every_format(folder: Any, suffix: str) -> None:
 def test_numbers_and_gaps_in_a_workbook(folder: Any) -> None:
     path = folder.result("MMStar", [{"index": 1.0, "A": 3, "B": None, "prediction": 0.5}], suffix=".xlsx")
     assert read_table(path).rows == ({"index": "1", "A": "3", "B": "", "prediction": "0.5"},)
+
+
+def test_whole_numbers_have_no_point(tmp_path: Path) -> None:
+    path = tmp_path / "m_MMStar.json"
+    path.write_text('[{"index": 1.0, "A": 2.5, "B": NaN, "prediction": true}]')
+    assert read_table(path).rows == ({"index": "1", "A": "2.5", "B": "", "prediction": "True"},)
+
+
+@pytest.mark.parametrize(
+    ("path", "found"),
+    [
+        ("vila_8b_MMStar.xlsx", ("vila_8b", "MMStar", "MMStar")),
+        ("vila_8b/vila_8b_MMStar_graffiti.xlsx", ("vila_8b", "MMStar", "MMStar_graffiti")),
+        ("MMVet/MMVet_MMStar.xlsx", ("MMVet", "MMStar", "MMStar")),
+        ("MMVet_MMStar.xlsx", ("MMVet", "MMStar", "MMStar")),
+        ("m/T1/m_my_MMStar_MMVP.xlsx", ("m", "my_MMStar", "my_MMStar_MMVP")),
+        ("m_my_MMStar.xlsx", ("m", "my_MMStar", "my_MMStar")),
+        ("m_MMBench_DEV_EN_V11_CLEAN.xlsx", ("m", "MMBench_DEV_EN_V11", "MMBench_DEV_EN_V11_CLEAN")),
+        ("m_MMStars.xlsx", None),
+        ("MMStar.xlsx", None),
+    ],
+)
+def test_names(path: str, found: object) -> None:
+    assert split_name(Path(path), ["MMStar", "MMVet", "MMVP", "my_MMStar", "MMBench_DEV_EN_V11", "MMBench"]) == found
 
 
 def test_a_table_of_columns_in_json(tmp_path: Path) -> None:

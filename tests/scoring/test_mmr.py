@@ -325,6 +325,13 @@ def test_under_degradation(degraded: Any, four: Questions) -> None:
     assert (degraded.root / "out" / "by_operator.csv").is_file()
 
 
+def test_a_pair_whose_questions_got_two_operators_counts_for_none(degraded: Any, four: Questions) -> None:
+    degraded.manifest("MMR_LOW_LEVEL_HIGH", {str(i): "graffiti" if i == 1 else "lens_blur" for i in range(8)})
+    settings = Settings(str(four.path), str(degraded.results), str(degraded.root / "out"), build=str(degraded.build))
+    mixed = [r for r in score_mmr(settings)["by_operator"] if r["source"] == "mixed"]
+    assert [(r["operator"], r["n"]) for r in mixed] == [("lens_blur", 3)]
+
+
 def test_clean_answers_to_the_official_images(degraded: Any, four: Questions) -> None:
     (degraded.results / "m_MMR_CLEAN.jsonl").rename(degraded.results / "m_MMR.jsonl")
     settings = Settings(str(four.path), str(degraded.results), str(degraded.root / "out"), build=str(degraded.build))
@@ -337,7 +344,7 @@ def test_clean_answers_to_the_official_images(degraded: Any, four: Questions) ->
 def test_other_questions_than_the_builds(degraded: Any, four: Questions) -> None:
     degraded.manifest("MMR_LOW_LEVEL_HIGH", dict.fromkeys("012345", "graffiti"))
     settings = Settings(str(four.path), str(degraded.results), str(degraded.root / "out"), build=str(degraded.build))
-    with pytest.raises(ScoringError, match="the manifest of MMR_LOW_LEVEL_HIGH has no row for question 6, 7"):
+    with pytest.raises(ScoringError, match=r"the manifest of MMR_LOW_LEVEL_HIGH lacks the rows of .*: index 6, 7"):
         score_mmr(settings)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -43,31 +44,40 @@ class Pictures(Dataset[Any]):
         return self.aug(image, keys=keys()[n], epoch=int(self.epoch)) if self.keyed else self.aug(image)
 
 
-def epochs(dataset: Pictures, count: int, workers: int, start: str | None, persistent: bool) -> list[Tensor]:
+def run_epochs(dataset: Pictures, epochs: Sequence[int], workers: int, start: str | None, persistent: bool) -> list[Tensor]:
     loader = DataLoader(dataset, batch_size=2, num_workers=workers, multiprocessing_context=start, persistent_workers=persistent)
     result = []
-    for epoch in range(count):
+    for epoch in epochs:
         dataset.epoch.fill_(epoch)
         result.append(torch.cat(list(loader)))
     return result
 
 
+@pytest.mark.filterwarnings("ignore:This DataLoader will create")
 @pytest.mark.parametrize(
-    ("workers", "start", "persistent"),
-    [(0, None, False), (2, "fork", False), (4, "fork", True), (2, "spawn", False), (4, "spawn", True)],
+    ("workers", "start", "persistent", "epochs"),
+    [
+        (0, None, False, [0, 1]),
+        (2, "fork", False, [0, 1]),
+        (4, "fork", True, [0, 1]),
+        (2, "spawn", False, [1]),  # one epoch: starting workers takes seconds
+        (4, "spawn", True, [0, 1]),
+    ],
 )
-def test_keys_and_epoch_decide_in_every_worker(workers, start, persistent):
+def test_keys_and_epoch_decide_in_every_worker(workers, start, persistent, epochs):
     batch = torch.stack([picture(n) for n in range(COUNT)])
     wanted = [degrade.RandomDegradation(QUICK, p=0.9)(batch, keys=keys(), epoch=epoch) for epoch in range(2)]
     assert not torch.equal(*wanted)
-    assert torch.equal(torch.stack(epochs(Pictures(keyed=True), 2, workers, start, persistent)), torch.stack(wanted))
+    found = run_epochs(Pictures(keyed=True), epochs, workers, start, persistent)
+    for epoch, images in zip(epochs, found, strict=True):
+        assert torch.equal(images, wanted[epoch]), f"epoch {epoch}"
 
 
 @pytest.mark.parametrize("persistent", [False, True])
 def test_without_keys_workers_and_epochs_differ(persistent):
     def run() -> list[Tensor]:
         torch.manual_seed(4)
-        return epochs(Pictures(keyed=False), 2, 2, "fork", persistent)
+        return run_epochs(Pictures(keyed=False), [0, 1], 2, "fork", persistent)
 
     first, again = run(), run()
     assert torch.equal(torch.stack(first), torch.stack(again)), "not reproducible under torch.manual_seed"
@@ -87,6 +97,7 @@ class Noise(Dataset[Any]):
         return self.aug(picture(6))
 
 
+@pytest.mark.filterwarnings("ignore:This DataLoader will create")
 def test_without_keys_no_two_images_share_draws():
     images = torch.cat(list(DataLoader(Noise(), batch_size=1, num_workers=4, multiprocessing_context="fork")))
     assert len(images.flatten(1).unique(dim=0)) == 8

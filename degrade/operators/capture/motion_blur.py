@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+import numpy.typing as npt
 import torch
 from torch import Tensor
 
@@ -15,7 +16,7 @@ from degrade.kernels import filter
 from degrade.operator import Operator, Plan, Size
 
 LENGTH, SHORTEST = 30, 5  # pixels: the kernel has max(5, int(30 i)) rows and columns
-GRID = 32  # sampling positions are multiples of 1/32 pixel
+GRID, FINE = 32, 32  # sampling positions are multiples of 1/32 pixel, their shares of 1/32 of that
 FULL_TURN = 360.0  # degrees
 
 
@@ -34,10 +35,11 @@ def line_kernel(size: int, angle: float) -> filter.Weights:
     """The (size, size) identity rotated by ``angle`` degrees about (size/2, size/2), bilinear, zero outside, normalised."""
     centre = size / 2
     cos, sin = math.cos(math.radians(angle)), math.sin(math.radians(angle))
-    row, column = np.mgrid[:size, :size].astype(np.float64)
-    x = cos * (column - centre) - sin * (row - centre) + centre
-    y = sin * (column - centre) + cos * (row - centre) + centre
-    x, y = np.rint(x * GRID).astype(int), np.rint(y * GRID).astype(int)
+    step = np.arange(size, dtype=np.float64)
+    # as OpenCV finds positions: the shares of column and row are rounded on a finer grid, their sum half up on the coarse one
+    x = _fine(cos * step) + _fine(-sin * step + centre * (1 - cos + sin))[:, None]
+    y = _fine(sin * step) + _fine(cos * step + centre * (1 - sin - cos))[:, None]
+    x, y = (x + FINE // 2) // FINE, (y + FINE // 2) // FINE
     padded = np.zeros((size + 2, size + 2))  # zero outside
     padded[1:-1, 1:-1] = np.eye(size)
     kernel = np.zeros((size, size))
@@ -48,6 +50,11 @@ def line_kernel(size: int, angle: float) -> filter.Weights:
             kernel += weight * padded[at]
     kernel /= kernel.sum()
     return kernel
+
+
+def _fine(pixels: npt.NDArray[np.floating]) -> npt.NDArray[np.int_]:
+    fine: npt.NDArray[np.int_] = np.rint(pixels * (GRID * FINE)).astype(np.int_)
+    return fine
 
 
 class MotionBlur(Operator[Params]):

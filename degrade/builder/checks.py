@@ -1,0 +1,208 @@
+"""A build's folder held against its own records and its sources."""
+
+from __future__ import annotations
+
+import hashlib
+import random
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from itertools import groupby
+from pathlib import Path
+from typing import Any
+
+from degrade.builder.again import ReplayError, remake, reopen
+from degrade.builder.folder import REPORT_FILE, sha256
+from degrade.data import images, manifest, staging
+from degrade.data.errors import RowError, SourceError
+from degrade.data.rows import Encoded, Row, Source
+from degrade.data.writers import reading
+
+MOST_PROBLEMS = 20
+"""Of each shard; further ones would say the same."""
+
+
+@dataclass
+class VerifyReport:
+    """What was checked and what was found.
+
+    Attributes:
+        problems: one line each, naming file, row and column.
+        shards, rows, images, replayed: how many were looked at.
+    """
+
+    problems: list[str] = field(default_factory=list)
+    shards: int = 0
+    rows: int = 0
+    images: int = 0
+    replayed: int = 0
+
+    @property
+    def ok(self) -> bool:
+        """Whether nothing is wrong."""
+        return not self.problems
+
+
+def verify(
+    folder: str | Path, sample: int = 20, source: str | Path | None = None, progress: Callable[[int, int], None] | None = None
+) -> VerifyReport:
+    """Check hashes, counts, order, text cells against the source, images against the manifest, and make a sample of images again.
+
+    Args:
+        folder: of a build.
+        sample: how many images of each shard to make again.
+        source: where the source is now; by default where the build found it.
+        progress: told rows done and rows in all, a benchmark's row counting once.
+
+    Raises:
+        SourceError: if the folder holds no build, or the source is not there.
+    """
+    folder = Path(folder)
+    if not (folder / REPORT_FILE).exists():
+        raise SourceError(f"{folder} holds no finished build: {REPORT_FILE} is not there")
+    benchmarks: dict[str, Any] = staging.read_json(folder / REPORT_FILE)["benchmarks"]
+    report = VerifyReport()
+    done, total = 0, sum(entry["rows"] for entry in benchmarks.values() if entry["files"])
+    for benchmark, entry in benchmarks.items():
+        shards = [shard for stem in entry["files"] if (shard := _open(folder, stem, entry["files"][stem], sample, report))]
+        if not shards:
+            continue
+        table = reopen(folder / (shards[0].stem + manifest.SUFFIX), shards[0].head, source)
+        if (digest := table.scan().sha256) != entry["sha256"]:
+            report.problems.append(f"{table.path} is not the source that {benchmark} was made from: its sha256 is {digest[:12]}...")
+        with images.quiet():
+            for row in table.rows():
+                source_images = _Once(table, row)
+                for shard in shards:
+                    shard.step(row, source_images)
+                done += 1
+                if progress:
+                    progress(done, total)
+        for shard in shards:
+            shard.finish()
+    return report
+
+
+def _open(folder: Path, stem: str, entry: dict[str, Any], sample: int, report: VerifyReport) -> _Shard | None:
+    """Check a shard's files as a whole, and open it if it can be read."""
+    report.shards += 1
+    for name, file in entry["files"].items():
+        path = folder / name
+        if not path.exists():
+            report.problems.append(f"{name} is missing")
+            return None
+        if (digest := sha256(path)) != file["sha256"]:
+            report.problems.append(f"{name}: its sha256 is {digest[:12]}..., {REPORT_FILE} says {file['sha256'][:12]}...")
+    path = folder / (stem + manifest.SUFFIX)
+    try:
+        head = manifest.header(path)
+    except SourceError as error:
+        report.problems.append(str(error))
+        return None
+    if head["fingerprint"] != entry["fingerprint"]:
+        report.problems.append(f"{path.name}: its fingerprint is not the one in {REPORT_FILE}")
+    ok = entry["counts"].get("ok", 0)
+    chosen = set(random.Random(stem).sample(range(ok), min(sample, ok)))
+    shards = [folder / name for name in entry["files"] if name != path.name]
+    return _Shard(stem, head, path, shards, chosen, report)
+
+
+class _Once:
+    """A source row's images, read when first asked for."""
+
+    def __init__(self, table: Source, row: Row) -> None:
+        self._table, self._row = table, row
+        self.columns = table.columns
+        self._images: Encoded | None = None
+
+    def parts(self) -> tuple[bytes, ...]:
+        if self._images is None:
+            self._images = self._table.images(self._row)
+        return self._images.parts
+
+
+class _Shard:
+    """One shard and its manifest, read side by side with the source."""
+
+    def __init__(self, stem: str, head: dict[str, Any], lines: Path, shards: list[Path], chosen: set[int], report: VerifyReport) -> None:
+        self.stem, self.head, self._chosen, self._report = stem, head, chosen, report
+        self._lines = groupby(manifest.lines(lines), key=lambda line: line["row"])
+        self._rows = reading.rows(shards)
+        self._hashes: dict[int, tuple[str, list[str]]] = {}  # index and hashes of the payload rows so far
+        self._awaited: list[tuple[int, int, list[str]]] = []  # references to rows further down: row, payload, hashes in the shard
+        self._ordinal = 0
+        self._problems = 0
+        self._stopped = False
+
+    def _problem(self, text: str, *, stop: bool = False) -> None:
+        self._problems += 1
+        if self._problems <= MOST_PROBLEMS:
+            self._report.problems.append(f"{self.stem}: {text}")
+        self._stopped |= stop
+
+    def step(self, row: Row, source: _Once) -> None:
+        """Check one row of the source."""
+        if self._stopped:
+            return
+        try:
+            self._step(row, source)
+        except (SourceError, ReplayError, RowError) as error:
+            self._problem(str(error), stop=isinstance(error, SourceError))
+
+    def _step(self, row: Row, source: _Once) -> None:
+        number, group = next(self._lines, (-1, iter(())))
+        lines = list(group)
+        where = f"row {row.number + 1}, index {row.index!r}"
+        if number != row.number or lines[0]["index"] != row.index:
+            self._problem(f"{where}: the manifest has no line for it in its place", stop=True)
+            return
+        status = lines[0]["status"]
+        if status == "skipped":
+            return
+        found = next(self._rows, None)
+        texts = {name: cell for name, cell in zip(source.columns, row.cells, strict=True) if name != "image"}
+        if found is None or found.texts.get("index") != row.index:
+            there = "the shard ends before it" if found is None else f"index {found.texts.get('index')!r} stands in its place"
+            self._problem(f"{where}: {there}", stop=True)
+            return
+        self._report.rows += 1
+        for name in texts.keys() | found.texts.keys():
+            if texts.get(name) != found.texts.get(name):
+                self._problem(f"{where}, column {name}: {found.texts.get(name)!r} where the source has {texts.get(name)!r}")
+        hashes = [hashlib.sha256(data).hexdigest() for data in found.images]
+        if status == "ok":
+            self._images(where, row.number, lines, hashes, source)
+        elif status == "reference":
+            self._awaited.append((row.number, lines[0]["payload"], hashes if found.cell is None else [found.cell]))
+        elif status == "empty" and (found.cell or hashes):
+            self._problem(f"{where}: an image where the source has none")
+        elif status == "kept" and found.cell not in (None, row.cells[source.columns.index("image")]):
+            self._problem(f"{where}: the image cell was to be kept and is another")
+
+    def _images(self, where: str, number: int, lines: list[dict[str, Any]], hashes: list[str], source: _Once) -> None:
+        self._report.images += len(hashes)
+        self._hashes[number] = (lines[0]["index"], hashes)
+        if hashes != [line["sha256"] for line in lines]:
+            self._problem(f"{where}: the image is not the one in the manifest")
+        for part, line in enumerate(lines):
+            if self._ordinal in self._chosen:
+                self._report.replayed += 1
+                try:
+                    remake(self.head, line, source.parts()[part])
+                except ReplayError as error:
+                    self._problem(str(error))
+            self._ordinal += 1
+
+    def finish(self) -> None:
+        """Check what is left when the source is at its end."""
+        if self._stopped:
+            return
+        for number, payload, found in self._awaited:
+            index, hashes = self._hashes.get(payload, ("", []))
+            if found not in ([index], hashes):
+                self._problem(f"row {number + 1}: it does not share the image of row {payload + 1}")
+        try:
+            rest: Iterator[object] = iter((next(self._lines, None), next(self._rows, None)))
+            if any(item is not None for item in rest):
+                self._problem("there is more in it than in the source")
+        except SourceError as error:
+            self._problem(str(error))

@@ -1,0 +1,132 @@
+"""``verify`` finds what is wrong with a build, and nothing where nothing is."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from degrade.build import build, verify
+from degrade.builder.folder import sha256
+from degrade.config import BuildConfig
+from degrade.data import manifest, text
+from degrade.data.errors import SourceError
+
+Configure = Callable[..., BuildConfig]
+
+
+@pytest.fixture(params=["tsv", "parquet", "webdataset"])
+def built(request: pytest.FixtureRequest, benchmark: Path, configure: Configure) -> Path:
+    return build(configure(benchmark, writer=request.param, variants=["mixed", "clean"], shard_rows=3)).output
+
+
+@pytest.fixture
+def plain(benchmark: Path, configure: Configure) -> Path:
+    return build(configure(benchmark, variants=["mixed", "clean"], severities=["low"])).output
+
+
+def forge(path: Path, change: Callable[[bytes], bytes]) -> None:
+    """Change a file and the hash of it in build.json, so that only its content tells."""
+    data = path.read_bytes()
+    changed = change(data)
+    assert changed != data
+    path.write_bytes(changed)
+    report = json.loads((path.parent / "build.json").read_text())
+    for entry in report["benchmarks"]["MMStar"]["files"].values():
+        if path.name in entry["files"]:
+            entry["files"][path.name]["sha256"] = sha256(path)
+    (path.parent / "build.json").write_text(json.dumps(report))
+
+
+def test_nothing_is_wrong(built: Path) -> None:
+    report = verify(built)
+    assert report.problems == []
+    assert (report.shards, report.rows, report.images, report.replayed) == (4, 32, 20, 20)
+    assert verify(built, sample=2).replayed == 8
+
+
+def test_a_flipped_byte(built: Path) -> None:
+    for path in sorted(built.iterdir()):
+        if path.name in ("build.json", "vlmevalkit.json"):
+            continue
+        data = bytearray(path.read_bytes())
+        data[len(data) // 2] ^= 1
+        whole = path.read_bytes()
+        path.write_bytes(data)
+        problems = verify(built, sample=0).problems
+        assert any(path.name in problem and "sha256" in problem for problem in problems), path.name
+        path.write_bytes(whole)
+    assert verify(built, sample=0).ok
+
+
+def rows(data: bytes) -> list[list[bytes]]:
+    import io
+
+    return [cells for _, cells in text.records(io.BytesIO(data), "")]
+
+
+def joined(found: list[list[bytes]]) -> bytes:
+    return b"".join(text.line([cell.decode() for cell in cells]) for cells in found)
+
+
+def test_a_lost_row_and_a_row_out_of_order(plain: Path) -> None:
+    path = plain / "MMStar_CLEAN.tsv"
+    whole = path.read_bytes()
+    forge(path, lambda data: joined(rows(data)[:3] + rows(data)[4:]))
+    assert verify(plain).problems == ["MMStar_CLEAN: row 3, index '8': index '9' stands in its place"]
+    path.write_bytes(whole)
+    forge(path, lambda data: joined(rows(data)[:-1]))
+    assert verify(plain).problems == ["MMStar_CLEAN: row 8, index '13': the shard ends before it"]
+    path.write_bytes(whole)
+    forge(path, lambda data: joined(rows(data) + rows(data)[-1:]))
+    assert verify(plain).problems == ["MMStar_CLEAN: there is more in it than in the source"]
+
+
+def test_a_changed_cell(plain: Path) -> None:
+    forge(plain / "MMStar_CLEAN.tsv", lambda data: data.replace(b"2.50", b"2.5"))
+    assert verify(plain).problems == ["MMStar_CLEAN: row 3, index '8', column answer: '2.5' where the source has '2.50'"]
+
+
+def test_another_image_and_another_reference(plain: Path) -> None:
+    def swap(data: bytes) -> bytes:
+        found = rows(data)
+        found[1][1], found[8][1] = found[8][1], found[1][1]
+        found[2][1] = b"13"
+        return joined(found)
+
+    forge(plain / "MMStar_LOW_LEVEL_LOW.tsv", swap)
+    problems = verify(plain).problems
+    assert [problem.split(": ", 1)[1] for problem in problems] == [
+        "row 1, index '7': the image is not the one in the manifest",
+        "row 8, index '13': the image is not the one in the manifest",
+        "row 2: it does not share the image of row 1",
+    ]
+
+
+def test_an_image_that_does_not_replay(plain: Path) -> None:
+    path = plain / ("MMStar_LOW_LEVEL_LOW" + manifest.SUFFIX)
+    forge(path, lambda data: data.replace(b'"intensity":0.23,"params"', b'"intensity":0.9,"params"', 1))
+    (problem,) = verify(plain).problems
+    assert "index '7' of MMStar_LOW_LEVEL_LOW" in problem
+
+
+def test_a_missing_file_and_another_source(plain: Path, benchmark: Path) -> None:
+    (plain / "MMStar_CLEAN.tsv").unlink()
+    assert verify(plain).problems == ["MMStar_CLEAN.tsv is missing"]
+    benchmark.write_bytes(benchmark.read_bytes().replace(b"2.50", b"2.49"))
+    problems = verify(plain).problems
+    assert "is not the source that MMStar was made from" in problems[1]
+    assert "column answer" in problems[2]
+    with pytest.raises(SourceError, match=r"build\.json"):
+        verify(benchmark.parent)
+
+
+def test_skipped_and_kept_rows(tmp_path: Path, configure: Configure) -> None:
+    from .conftest import write_tsv
+    from .test_row_errors import ROWS
+
+    source = write_tsv(tmp_path / "s" / "bad.tsv", ("index", "image", "question"), ROWS)
+    for choice in ("skip", "keep"):
+        for writer in ("tsv", "parquet", "webdataset"):
+            output = build(configure(source, f"{choice}-{writer}", on_error=choice, writer=writer, variants=["clean"])).output
+            assert verify(output).problems == []
