@@ -198,7 +198,7 @@ def _group(images: Tensor, group: Sequence[Job | None], gradient: Tensor | None,
     with torch.autocast(images.device.type, enabled=False):
         if images.dtype == torch.uint8:
             return _apply(operator, images, uploaded, intensity, grey)
-        levels = images.to(torch.float64 if images.dtype == torch.float64 else torch.float32).clamp(0, 1) * 255
+        levels = quantize_.clip(images.to(torch.float64 if images.dtype == torch.float64 else torch.float32), 0, 1) * 255
         if not quantize:
             return (_apply(operator, levels, uploaded, intensity, grey) / 255).to(images.dtype)
         levels = quantize_.round_through(levels)

@@ -29,8 +29,8 @@ import degrade
 
 RECOVERED = (("motion_blur", "mid"), ("lens_blur", "high"), ("atmospheric_turbulence", "low"), ("watermark_damage", "low"))
 SMOOTHNESS = 3e-4  # weight of the total variation, against a mean squared error
-ATTACK = ("dark_illumination", "lens_blur", "gaussian_noise")
-BUDGET = 0.9  # sum of the three intensities
+ATTACK = ("color_diffusion", "dark_illumination", "gaussian_noise")
+BUDGET = 0.8  # length of the vector of the three intensities
 
 
 def psnr(image: Tensor, truth: Tensor) -> float:
@@ -79,13 +79,17 @@ def attacked_loss(model: nn.Module, images: Tensor, labels: Tensor, intensities:
     return F.cross_entropy(model(images), labels)
 
 
+def on_budget(direction: Tensor) -> Tensor:
+    return BUDGET * direction / direction.norm()
+
+
 def worst_mixture(model: nn.Module, images: Tensor, labels: Tensor, steps: int) -> tuple[Tensor, float]:
     """How to spend ``BUDGET`` on the three operators so that the loss is greatest, by gradient ascent on the intensities."""
-    logits = torch.zeros(len(ATTACK), dtype=torch.float64, requires_grad=True)
-    optimizer = torch.optim.Adam([logits], lr=0.2)
+    direction = torch.ones(len(ATTACK), dtype=torch.float64, requires_grad=True)
+    optimizer = torch.optim.Adam([direction], lr=0.1)
     best, best_loss = torch.empty(0), -math.inf
     for _ in range(steps):
-        intensities = BUDGET * logits.softmax(0)
+        intensities = on_budget(direction.abs())
         loss = attacked_loss(model, images, labels, intensities)
         if loss.item() > best_loss:
             best, best_loss = intensities.detach(), loss.item()
@@ -101,9 +105,9 @@ def attack(steps: int, epochs: int, grid: int) -> list[dict[str, Any]]:
     model = train(train_images, train_labels, epochs, seed=0).requires_grad_(False)
     chosen, chosen_labels = as_floats(images[:100]), labels[:100]
     found, _ = worst_mixture(model, chosen, chosen_labels, steps)
-    mixtures = {"none": torch.zeros(3), "equal": torch.full((3,), BUDGET / 3)}
-    mixtures |= {f"only {name}": BUDGET * torch.eye(3)[n] for n, name in enumerate(ATTACK)}
-    points = [torch.tensor([a, b, grid - a - b]) * (BUDGET / grid) for a in range(grid + 1) for b in range(grid + 1 - a)]
+    mixtures = {"none": torch.zeros(3), "equal": on_budget(torch.ones(3))}
+    mixtures |= {f"only {name}": on_budget(torch.eye(3)[n]) for n, name in enumerate(ATTACK)}
+    points = [on_budget(torch.tensor([a, b, grid - a - b]).float()) for a in range(grid + 1) for b in range(grid + 1 - a)]
     with torch.no_grad():
         mixtures[f"best of a grid of {len(points)}"] = max(points, key=lambda p: attacked_loss(model, chosen, chosen_labels, p).item())
         mixtures[f"by gradient, {steps} steps"] = found

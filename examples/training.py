@@ -42,7 +42,7 @@ CLASSES = 10
 class Settings:
     size: int = 64  # pixels
     epochs: int = 20
-    seeds: int = 3
+    seeds: int = 5
     p: float = 0.75
     test_images: int = TEST_IMAGES
     operators: tuple[str, ...] = tuple(degrade.OPERATORS)

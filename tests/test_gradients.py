@@ -10,7 +10,7 @@ from torch import Tensor
 
 import degrade
 from degrade.kernels import quantize
-from tests import images, laws
+from tests import laws
 
 OPERATORS = pytest.mark.parametrize("name", degrade.OPERATORS)
 SIZE = (7, 9)
@@ -54,7 +54,7 @@ def record_for(name: str, intensity: float, size: tuple[int, int] = SIZE) -> dic
 def test_gradient_in_the_image(name, intensity):
     record = record_for(name, _INTENSITY.get(name, intensity))
     given = floats().requires_grad_()
-    assert torch.autograd.gradcheck(lambda x: degrade.replay(x, [record]), given, eps=1e-6, atol=1e-6, rtol=1e-5)
+    assert torch.autograd.gradcheck(lambda x: degrade.replay(x, [record]), given, eps=1e-6, atol=1e-6, rtol=1e-5, fast_mode=True)
 
 
 @pytest.mark.parametrize("name", [n for n in CONTINUOUS if n in degrade.OPERATORS])
@@ -67,7 +67,7 @@ def test_gradient_in_the_intensity(name, intensity):
     first = _INTENSITY.get(name, intensity)
     severity = torch.tensor([first, first * 1.03], dtype=torch.float64, requires_grad=True)
     assert torch.autograd.gradcheck(
-        lambda s: degrade.apply(given, name, s, seed=0), severity, eps=1e-7, atol=1e-5, rtol=1e-4, fast_mode=False
+        lambda s: degrade.apply(given, name, s, seed=0), severity, eps=1e-7, atol=1e-5, rtol=1e-4, fast_mode=True
     )
 
 

@@ -1,13 +1,14 @@
-"""From the encoded images of a row to all variants of them, encoded."""
+"""From the encoded images of rows to all variants of them, encoded."""
 
 from __future__ import annotations
 
 import hashlib
 import threading
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, TypeVar
 
+import torch
 from torch import Tensor
 
 import degrade
@@ -21,8 +22,40 @@ from degrade.data.rows import Row
 from degrade.severity import intensity_of
 from degrade.suites import Variant
 
+T = TypeVar("T")
+Job = tuple[str, float]
+
 PIXELS_AT_ONCE = 1 << 24
 """Pixels degraded in one call: bounds memory where images are large."""
+
+WINDOW, WINDOW_BYTES = 16, 1 << 20
+"""So many rows, and so many bytes of them, at most are looked at together for images of the same size, where that pays: on an accelerator.
+On the CPU a row alone keeps a core busy, and its images stay in the cache."""
+
+
+def windows(items: Iterable[T], most: int, size: Callable[[T], int]) -> Iterator[list[T]]:
+    """Neighbours in lists of at most so many; a list ends with the item that makes it ``WINDOW_BYTES`` large.
+
+    >>> list(windows("abcde", 2, len))
+    [['a', 'b'], ['c', 'd'], ['e']]
+    """
+    window: list[T] = []
+    held = 0
+    for item in items:
+        window.append(item)
+        held += size(item)
+        if len(window) >= most or held >= WINDOW_BYTES:
+            yield window
+            window, held = [], 0
+    if window:
+        yield window
+
+
+def window_of(where: torch.device, batch: int | None) -> int:
+    """How many neighbours are looked at together."""
+    if batch is not None:
+        return min(batch, WINDOW)
+    return 1 if where.type == "cpu" else WINDOW
 
 
 @dataclass(frozen=True)
@@ -51,23 +84,97 @@ class MadeImage:
         return {"key": self.key, **part, **hashes, "size": list(self.size), "record": encoded.record}
 
 
-class Maker:
-    """Makes all variants of a row's images; called from several threads.
+@dataclass(frozen=True)
+class _Decoded:
+    """An image of a row on its way; `made` fills by operator and intensity, None for the clean one."""
 
-    Returns the row with its images, or with the reason why it has none (a text), or with None where it has none of its own.
+    image: Tensor
+    key: str
+    part: int | None
+    style: cells.Style
+    operator: str
+    source_sha256: str
+    made: dict[Job | None, tuple[Tensor, dict[str, Any] | None]] = field(default_factory=dict)
+
+
+Made = list[MadeImage] | str | None
+"""A row's images, or the reason why it has none, or None where it has none of its own."""
+
+
+class Maker:
+    """Makes all variants of the images of neighbouring rows; called from several threads.
+
+    Images of the same size, of one row in all its variants and of its neighbours, are degraded together.
     """
 
     def __init__(self, config: BuildConfig, table: Table, wanted: Mapping[str, Variant]) -> None:
         self.config, self.table, self.wanted = config, table, wanted
         self.weights = weights(config)
         self.device = device(config.device)
+        self.window = window_of(self.device, config.batch)
         self.only_decode = threading.Event()
 
-    def __call__(self, row: Row) -> tuple[Row, list[MadeImage] | str | None]:
+    def __call__(self, rows: Sequence[Row]) -> list[tuple[Row, Made]]:
+        decoded = [self._decoded(row) for row in rows]
+        if degrading := not self.only_decode.is_set():
+            self._degrade([image for found in decoded if isinstance(found, list) for image in found])
+        return [self._finished(row, found, degrading) for row, found in zip(rows, decoded, strict=True)]
+
+    def _decoded(self, row: Row) -> list[_Decoded] | str | None:
         if self.table.scan.entries[row.number].kind != "payload":
-            return row, None
+            return None
         try:
-            made: list[MadeImage] | str = self._images(row)
+            encoded = self.table.source.images(row)
+            key = f"{self.table.benchmark}/{row.index}"
+            operator = mixture.choose(self.weights, self.config.seed, key)  # one for a row, also where it has several images
+            found = []
+            for number, data in enumerate(encoded.parts):
+                part = None if encoded.style == "single" else number
+                with _naming(part, len(encoded.parts)):
+                    image = images.decode(
+                        data, orientation=self.config.orientation, alpha=self.config.alpha, max_pixels=self.config.max_pixels
+                    )
+                digest = hashlib.sha256(data).hexdigest()
+                found.append(_Decoded(image, key if part is None else f"{key}#{part}", part, encoded.style, operator, digest))
+            return found
+        except RowError as error:
+            return str(error)
+
+    def _degrade(self, found: Sequence[_Decoded]) -> None:
+        """Fill `made` of all images."""
+        groups: dict[tuple[int, ...], list[tuple[Job, _Decoded]]] = {}
+        for decoded in found:
+            for job in dict.fromkeys(job_of(variant, decoded.operator) for variant in self.wanted.values()):
+                if job is None:
+                    decoded.made[None] = (decoded.image, None)
+                else:
+                    groups.setdefault(tuple(decoded.image.shape), []).append((job, decoded))
+        for (_, height, width), group in groups.items():
+            group.sort(key=lambda entry: entry[0])
+            at_once = max(1, min(self.config.batch or len(group), PIXELS_AT_ONCE // (height * width)))
+            for start in range(0, len(group), at_once):
+                self._together(group[start : start + at_once])
+
+    def _together(self, group: Sequence[tuple[Job, _Decoded]]) -> None:
+        here = {id(decoded): decoded.image for _, decoded in group}
+        there = {at: image.to(self.device) for at, image in here.items()}  # each is sent once
+        out, records = degrade.apply(
+            torch.stack([there[id(decoded)] for _, decoded in group]),
+            [name for (name, _), _ in group],
+            [intensity for (_, intensity), _ in group],
+            seed=self.config.seed,
+            keys=[decoded.key for _, decoded in group],
+            return_records=True,
+        )
+        for (job, decoded), result, record in zip(group, out.cpu(), records, strict=True):
+            decoded.made[job] = (result, record)
+
+    def _finished(self, row: Row, found: list[_Decoded] | str | None, degraded: bool) -> tuple[Row, Made]:
+        if found is None:
+            return row, None
+        made: list[MadeImage] | str
+        try:
+            made = found if isinstance(found, str) else [self._encoded(image, len(found), degraded) for image in found]
         except RowError as error:
             made = str(error)
         if self.config.on_error == "keep" and isinstance(made, str):
@@ -75,58 +182,36 @@ class Maker:
         column = self.table.source.columns.index("image")  # the original images are done with: rows in flight need not hold them
         return replace(row, cells=(*row.cells[:column], "", *row.cells[column + 1 :])), made
 
-    def _images(self, row: Row) -> list[MadeImage]:
-        encoded = self.table.source.images(row)
-        key = f"{self.table.benchmark}/{row.index}"
-        operator = mixture.choose(self.weights, self.config.seed, key)  # one for a row, also where it has several images
-        found = []
-        for number, data in enumerate(encoded.parts):
-            part = None if encoded.style == "single" else number
-            try:
-                found.append(self._image(data, key if part is None else f"{key}#{part}", part, operator, encoded.style))
-            except RowError as error:
-                raise RowError(str(error) if part is None else f"image {number + 1} of {len(encoded.parts)}: {error}") from error
-        return found
-
-    def _image(self, data: bytes, key: str, part: int | None, operator: str, style: cells.Style) -> MadeImage:
-        config = self.config
-        image = images.decode(data, orientation=config.orientation, alpha=config.alpha, max_pixels=config.max_pixels)
-        size = (image.shape[2], image.shape[1])
-        made: dict[tuple[str, float] | None, Encoded] = {}
-        if not self.only_decode.is_set():
-            made = self._degrade(image, key, operator)
-        stems = {stem: made[job_of(variant, operator)] for stem, variant in self.wanted.items()} if made else {}
-        return MadeImage(key, part, style, size, hashlib.sha256(data).hexdigest(), stems)
-
-    def _degrade(self, image: Tensor, key: str, operator: str) -> dict[tuple[str, float] | None, Encoded]:
-        """By operator and intensity: a mixed file's image is that of a per-operator file where both are the same."""
-        wanted = dict.fromkeys(job_of(variant, operator) for variant in self.wanted.values())
-        jobs = sorted(job for job in wanted if job is not None)
-        made: dict[tuple[str, float] | None, Encoded] = {}
-        if None in wanted:
-            made[None] = self._encode(image, None)
-        at_once = max(1, min(self.config.batch or len(jobs), PIXELS_AT_ONCE // (image.shape[1] * image.shape[2])))
-        on_device = image.to(self.device)
-        for start in range(0, len(jobs), at_once):
-            some = jobs[start : start + at_once]
-            out, records = degrade.apply(
-                on_device.expand(len(some), -1, -1, -1),
-                [name for name, _ in some],
-                [intensity for _, intensity in some],
-                seed=self.config.seed,
-                keys=[key] * len(some),
-                return_records=True,
-            )
-            for job, result, record in zip(some, out.cpu(), records, strict=True):
-                made[job] = self._encode(result, record)
-        return made
-
-    def _encode(self, image: Tensor, record: dict[str, Any] | None) -> Encoded:
-        return Encoded(images.encode(image, self.config.codec, self.config.quality), record)
+    def _encoded(self, found: _Decoded, parts: int, degraded: bool) -> MadeImage:
+        with _naming(found.part, parts):
+            done = {
+                job: Encoded(images.encode(image, self.config.codec, self.config.quality), record)
+                for job, (image, record) in found.made.items()
+            }
+        stems = {stem: done[job_of(variant, found.operator)] for stem, variant in self.wanted.items()} if degraded else {}
+        size = (found.image.shape[2], found.image.shape[1])
+        return MadeImage(found.key, found.part, found.style, size, found.source_sha256, stems)
 
 
-def job_of(variant: Variant, operator: str) -> tuple[str, float] | None:
-    """Operator and intensity of a variant of an image to which the mixture gives `operator`; None for a clean one."""
+def job_of(variant: Variant, operator: str) -> Job | None:
+    """Operator and intensity of a variant of an image to which the mixture gives `operator`; None for a clean one.
+
+    A mixed file's image is that of a per-operator file where both are the same.
+    """
     if variant.kind == "clean":
         return None
     return variant.operator or operator, intensity_of(variant.severity)
+
+
+class _naming:
+    """Errors inside say which image of a list they are about."""
+
+    def __init__(self, part: int | None, parts: int) -> None:
+        self.part, self.parts = part, parts
+
+    def __enter__(self) -> None:
+        return None
+
+    def __exit__(self, kind: object, error: BaseException | None, traceback: object) -> None:
+        if isinstance(error, RowError) and self.part is not None:
+            raise RowError(f"image {self.part + 1} of {self.parts}: {error}") from error

@@ -6,11 +6,12 @@ import os
 from collections.abc import Callable, Sequence
 from contextlib import closing
 from dataclasses import asdict, dataclass, field
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
 import degrade
-from degrade.builder.pixels import MadeImage, Maker
+from degrade.builder.pixels import Made, Maker, windows
 from degrade.builder.report import BadRow, BuildReport
 from degrade.builder.settings import libraries, settings, shard_name, staged_name
 from degrade.builder.tables import Table, published
@@ -80,8 +81,9 @@ def _pass(
         maker = Maker(config, table, {stem: table.wanted[stem] for stem in stems})
         if config.on_error == "fail" and (state.bad or any(entry.kind == "broken" for entry in table.scan.entries)):
             maker.only_decode.set()
-        with closing(local.ordered(maker, table.source.rows(state.rows), config.workers)) as rows:
-            for row, made in rows:
+        rows = windows(table.source.rows(state.rows), maker.window, lambda row: sum(map(len, row.cells)))
+        with closing(local.ordered(maker, rows, config.workers)) as done:
+            for row, made in chain.from_iterable(done):
                 _emit(config, table, stems, growing, state, row, made)
                 if state.bad and config.on_error == "fail":
                     maker.only_decode.set()
@@ -117,7 +119,7 @@ def _emit(
     growing: staging.Growing,
     state: State,
     row: Row,
-    made: list[MadeImage] | str | None,
+    made: Made,
 ) -> None:
     """Add one row to every staged file."""
     entry = table.scan.entries[row.number]

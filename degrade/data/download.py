@@ -12,6 +12,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from degrade import suites
 from degrade.data.staging import locked, sync_folder
 
 ATTEMPTS = 5
@@ -120,3 +121,13 @@ def _continue(remote: Remote, part: Path, progress: Progress | None) -> bool:
             file.flush()
             os.fsync(file.fileno())
     return total is None or there == total
+
+
+def public(benchmarks: Sequence[str] | None = None) -> list[Remote]:
+    """The public TSV files of benchmarks, by any of their names; None for all of them.
+
+    >>> public(["cvbench2d"])[0].name
+    'CV-Bench-2D.tsv'
+    """
+    found = suites.BENCHMARKS.values() if benchmarks is None else [suites.BENCHMARKS[suites.canonical(name)] for name in benchmarks]
+    return [Remote(f"{benchmark.name}.tsv", benchmark.url, benchmark.md5) for benchmark in found]

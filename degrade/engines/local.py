@@ -13,7 +13,7 @@ import torch
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 
-ITEMS_A_WORKER = 3
+ITEMS_A_WORKER = 2
 """How far reading runs ahead of the slowest worker: bounds memory."""
 
 

@@ -13,14 +13,23 @@ import torch
 from torch import Tensor
 
 
+def clip(values: Tensor, low: float, high: float) -> Tensor:
+    """``values`` within [low, high]; the gradient is 1 inside and at both ends, 0 outside.
+
+    The gradient of ``torch.clamp`` at the ends is 1 in some versions of torch and 0 in others.
+    """
+    clipped = values.clamp(low, high)
+    return torch.where(clipped == values, values, clipped.detach()) if values.is_floating_point() else clipped
+
+
 def trunc(values: Tensor, dtype: torch.dtype) -> Tensor:
     """Floating ``values`` stored as ``dtype``: clipped to [0, 255], and for uint8 without the fraction."""
-    return values.clamp(0, 255).to(dtype)
+    return clip(values, 0, 255).to(dtype)
 
 
 def round(values: Tensor, dtype: torch.dtype) -> Tensor:
     """Floating ``values`` stored as ``dtype``: clipped to [0, 255], and for uint8 rounded to nearest, ties to even."""
-    clipped = values.clamp(0, 255)
+    clipped = clip(values, 0, 255)
     return clipped.round().to(dtype) if dtype == torch.uint8 else clipped.to(dtype)
 
 

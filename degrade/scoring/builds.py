@@ -134,19 +134,22 @@ def read_build(folder: Path | str, accept_nonstandard: bool = False) -> Build:
 
 
 def _rows(lines: list[manifest.Line]) -> tuple[dict[str, str | None], frozenset[str]]:
+    """Index -> operator of the rows that a file has, and which of them show a clean image for an error."""
     operators: dict[int, set[str]] = {}
     for line in lines:
         records = line.get("record") or []
         for record in [records] if isinstance(records, dict) else records:
             operators.setdefault(line["row"], set()).add(record["operator"])
+    kept_rows = {line["row"] for line in lines if line["status"] == "kept"}
     rows: dict[str, str | None] = {}
     kept = set()
     for line in lines:
         if line["status"] == "skipped":
             continue
-        names = operators.get(line["payload"] if line["status"] == "reference" else line["row"], set())
+        shown = line["payload"] if line["status"] == "reference" else line["row"]
+        names = operators.get(shown, set())
         rows[line["index"]] = next(iter(names)) if len(names) == 1 else None
-        if line["status"] == "kept":
+        if shown in kept_rows:
             kept.add(line["index"])
     return rows, frozenset(kept)
 

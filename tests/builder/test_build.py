@@ -274,3 +274,19 @@ def test_replay_of_a_source_that_has_moved_or_changed(benchmark: Path, configure
         replay(lines, "12", source=moved)
     with pytest.raises(ValueError, match="part: got 2"):
         replay(lines, "11", part=2, source=moved)
+
+
+def test_mmr_like_a_benchmark(configure: Configure, tmp_path: Path) -> None:
+    kinds = ("NEG", "POS")
+    questions = [{"id": "a/b/1", "image": "a/b/1.png", "question": k, "ground_truth": "A", "question_type": k} for k in kinds]
+    (tmp_path / "q.json").write_text(json.dumps(questions))
+    (tmp_path / "images" / "a" / "b").mkdir(parents=True)
+    (tmp_path / "images" / "a" / "b" / "1.png").write_bytes(base64.b64decode(picture(1)))
+    config = configure(Path("mmr"), questions=str(tmp_path / "q.json"), images=str(tmp_path / "images"))
+    report = build(config)
+    assert [path.name for path in report.files] == [f"MMR_{stem}.tsv" for stem in STEMS]
+    (path,) = [path for path in report.files if "HIGH" in path.name]
+    assert [(row["index"], row["question"], row["image"] == "0") for row in table(path)] == [("0", "NEG", False), ("1", "POS", True)]
+    moved = (tmp_path / "images").rename(tmp_path / "moved")
+    again = replay(path.with_name(path.stem + manifest.SUFFIX), "1", source=moved)
+    assert base64.b64encode(again.data).decode() == table(path)[0]["image"]

@@ -139,12 +139,13 @@ def test_a_folder_of_images(tmp_path: Path) -> None:
     for name in ("b/2.png", "b/1.JPG", "a.webp", "notes.txt"):
         (tmp_path / "set" / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / "set" / name).write_bytes(name.encode())
+    (tmp_path / "empty").mkdir()
     benchmark, texts, images = read(tmp_path / "set")
     assert benchmark == "set"
     assert [row["index"] for row in texts] == ["a.webp", "b/1.JPG", "b/2.png"]
     assert images == [(b"a.webp",), (b"b/1.JPG",), (b"b/2.png",)]
     with pytest.raises(SourceError, match="neither images"):
-        open_sources(str(tmp_path))
+        open_sources(str(tmp_path / "empty"))
 
 
 def test_webdataset(tmp_path: Path) -> None:

@@ -476,7 +476,9 @@ def test_pictures(mmstar: Any) -> None:
 
 def test_the_table_names_the_clean_side_and_how_answers_were_read(mmstar: Any) -> None:
     text = report.mmd_table(score(mmstar.config()))
-    assert "control m_MMStar_CLEAN" in text
+    drop = next(line for line in text.splitlines() if line.startswith("m MMStar") and " high " in line).split()
+    assert drop[2:6] == ["high", "75.00", "0.00", "75.00"]
+    assert drop[-2:] == ["control", "m_MMStar_CLEAN"]
     assert "exact matching (clear)" in text
     assert "lens_blur" in text
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import re
 from collections.abc import Sequence
 from itertools import groupby, pairwise
@@ -70,8 +71,10 @@ def _place(source: str, data_dir: Path) -> Path:
         return path
     name = suites.canonical(source)
     if name not in suites.BENCHMARKS:
-        names = ", ".join(b.name for b in suites.BENCHMARKS.values() if b.degraded)
-        raise SourceError(f"source {source!r}: no such file or folder, nor one of {SAMPLE}, {MMR}, {names}")
+        known = [SAMPLE, MMR, *(b.name for b in suites.BENCHMARKS.values() if b.degraded)]
+        near = difflib.get_close_matches(source, known, n=1)
+        hint = f"; did you mean {near[0]!r}?" if near else ""
+        raise SourceError(f"source {source!r}: no such file or folder, nor one of {', '.join(known)}{hint}")
     if not suites.BENCHMARKS[name].degraded:
         raise SourceError(f"{name} is already degraded: it is only scored")
     for suffix in SUFFIXES:

@@ -108,7 +108,7 @@ class ParquetSource(CellImages):
         if image.get("bytes"):
             return bytes(image["bytes"])
         for root in self.roots if image.get("path") else ():
-            path = (root / image["path"]).resolve()
+            path = (root / str(image["path"])).resolve()
             if path.is_file() and any(path.is_relative_to(allowed) for allowed in self.roots):
                 return path.read_bytes()
         return b""
