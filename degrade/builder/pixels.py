@@ -86,7 +86,7 @@ class MadeImage:
 
 @dataclass(frozen=True)
 class _Decoded:
-    """An image of a row on its way; `made` fills by operator and intensity, None for the clean one."""
+    """An image of a row on its way; `made` fills by operator and intensity, None for the clean one, with what came of it."""
 
     image: Tensor
     key: str
@@ -94,7 +94,7 @@ class _Decoded:
     style: cells.Style
     operator: str
     source_sha256: str
-    made: dict[Job | None, tuple[Tensor, dict[str, Any] | None]] = field(default_factory=dict)
+    made: dict[Job | None, Encoded | RowError] = field(default_factory=dict)
 
 
 Made = list[MadeImage] | str | None
@@ -146,7 +146,7 @@ class Maker:
         for decoded in found:
             for job in dict.fromkeys(job_of(variant, decoded.operator) for variant in self.wanted.values()):
                 if job is None:
-                    decoded.made[None] = (decoded.image, None)
+                    decoded.made[None] = self._encoded(decoded.image, None)
                 else:
                     groups.setdefault(tuple(decoded.image.shape), []).append((job, decoded))
         for (_, height, width), group in groups.items():
@@ -167,14 +167,20 @@ class Maker:
             return_records=True,
         )
         for (job, decoded), result, record in zip(group, out.cpu(), records, strict=True):
-            decoded.made[job] = (result, record)
+            decoded.made[job] = self._encoded(result, record)
+
+    def _encoded(self, image: Tensor, record: dict[str, Any] | None) -> Encoded | RowError:
+        try:
+            return Encoded(images.encode(image, self.config.codec, self.config.quality), record)
+        except RowError as error:  # of this row alone, not of those that are made with it
+            return error
 
     def _finished(self, row: Row, found: list[_Decoded] | str | None, degraded: bool) -> tuple[Row, Made]:
         if found is None:
             return row, None
         made: list[MadeImage] | str
         try:
-            made = found if isinstance(found, str) else [self._encoded(image, len(found), degraded) for image in found]
+            made = found if isinstance(found, str) else [self._image(image, len(found), degraded) for image in found]
         except RowError as error:
             made = str(error)
         if self.config.on_error == "keep" and isinstance(made, str):
@@ -182,12 +188,13 @@ class Maker:
         column = self.table.source.columns.index("image")  # the original images are done with: rows in flight need not hold them
         return replace(row, cells=(*row.cells[:column], "", *row.cells[column + 1 :])), made
 
-    def _encoded(self, found: _Decoded, parts: int, degraded: bool) -> MadeImage:
-        with _naming(found.part, parts):
-            done = {
-                job: Encoded(images.encode(image, self.config.codec, self.config.quality), record)
-                for job, (image, record) in found.made.items()
-            }
+    def _image(self, found: _Decoded, parts: int, degraded: bool) -> MadeImage:
+        done: dict[Job | None, Encoded] = {}
+        for job, encoded in found.made.items():
+            if isinstance(encoded, RowError):
+                with _naming(found.part, parts):
+                    raise encoded
+            done[job] = encoded
         stems = {stem: done[job_of(variant, found.operator)] for stem, variant in self.wanted.items()} if degraded else {}
         size = (found.image.shape[2], found.image.shape[1])
         return MadeImage(found.key, found.part, found.style, size, found.source_sha256, stems)

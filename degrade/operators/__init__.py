@@ -18,6 +18,7 @@ from degrade.operators.environment.dark_illumination import DarkIllumination
 from degrade.operators.environment.gaussian_noise import GaussianNoise
 from degrade.operators.postprocessing.graffiti import Graffiti
 from degrade.operators.postprocessing.sharpness_change import SharpnessChange
+from degrade.operators.postprocessing.watermark_damage import WatermarkDamage
 from degrade.operators.transmission.block_exchange import BlockExchange
 from degrade.operators.transmission.jpeg_compression import JpegCompression
 from degrade.operators.transmission.mean_shift import MeanShift
@@ -39,5 +40,6 @@ _TABLE: tuple[Operator[Any], ...] = (
     ColorDiffusion(),
     SharpnessChange(),
     Graffiti(),
+    WatermarkDamage(),
 )
 OPERATORS: Mapping[str, Operator[Any]] = MappingProxyType({operator.name: operator for operator in _TABLE})
