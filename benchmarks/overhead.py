@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import statistics
 import time
 from collections.abc import Callable
@@ -107,17 +108,18 @@ def training_step(device: torch.device) -> Callable[[Tensor], None]:
 
 
 def timed(ways: dict[str, Callable[[Tensor], Any]], images: Tensor, runs: int) -> dict[str, list[float]]:
-    """Seconds of each run of each way, after a first one that is not counted."""
+    """Seconds of each run of each way, after one on a few images that is not counted."""
     seconds: dict[str, list[float]] = {name: [] for name in ways}
-    for run in range(-1, runs):
+    for way in ways.values():
+        way(images[:4])
+    for run in range(runs):
         for name, way in ways.items():
             torch.manual_seed(run)
             synchronize(images.device)
             began = time.perf_counter()
             way(images)
             synchronize(images.device)
-            if run >= 0:
-                seconds[name].append(time.perf_counter() - began)
+            seconds[name].append(time.perf_counter() - began)
     return seconds
 
 
@@ -143,10 +145,12 @@ def main() -> None:
     parser.add_argument("--batch", type=int, default=64)
     parser.add_argument("--size", type=int, default=224)
     parser.add_argument("--runs", type=int, default=3)
+    parser.add_argument("--threads", type=int, default=torch.get_num_threads())
     parser.add_argument("--operators", nargs="*", default=list(degrade.OPERATORS), choices=list(degrade.OPERATORS))
     parser.add_argument("--output", type=Path)
     options = parser.parse_args()
     device = torch.device(options.device)
+    torch.set_num_threads(options.threads)
     images = (photographs(options.batch, options.size).float() / 255).to(device)
     rows: list[dict[str, Any]] = []
     for name in options.operators:
@@ -159,7 +163,7 @@ def main() -> None:
     rows += rows_of("steps", "ResNet-18", timed(steps, images, options.runs), options.batch)
     found = machine()
     found["versions"] |= {"kornia": kornia.__version__, "torchvision": torchvision.__version__}
-    found["threads"] = torch.get_num_threads()
+    found |= {"threads": options.threads, "load_average": os.getloadavg()}
     if device.type == "cuda":
         found["device"] = torch.cuda.get_device_name(device)
     settings = {"device": options.device, "batch": options.batch, "size": options.size, "runs": options.runs, "dtype": "float32"}

@@ -8,15 +8,18 @@ from degrade.builder.checks import VerifyReport, verify
 from degrade.builder.folder import build, estimate
 from degrade.builder.report import BadRow, BuildReport, Estimate
 from degrade.builder.settings import variants
+from degrade.builder.training import ImagesReport, degrade_images
 
 __all__ = [
     "BadRow",
     "BuildReport",
     "Estimate",
+    "ImagesReport",
     "ReplayError",
     "Replayed",
     "VerifyReport",
     "build",
+    "degrade_images",
     "estimate",
     "remake",
     "replay",

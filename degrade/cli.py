@@ -147,6 +147,44 @@ def _replay(config: schema.ReplayConfig) -> int:
     return DONE
 
 
+def _images(config: schema.ImagesConfig) -> int:
+    from degrade.build import degrade_images
+
+    def announce(left: int | None, there: int) -> None:
+        done = f" ({there:,} more are there already)" if there else ""
+        print(f"{'the images of the shards' if left is None else f'{left:,} images'} to write in {config.output}{done}", flush=True)
+
+    with Progress("images") as progress:
+        report = degrade_images(config, progress, announce)
+    if report.failed:
+        print(f"{len(report.failed)} images could not be degraded:", *report.failed, sep="\n  ", file=sys.stderr)
+    print(f"{report.made + report.there:,} images and their records (*manifest.jsonl) are in {report.output} ({duration(report.seconds)})")
+    return FAILED if report.failed else DONE
+
+
+def _verify(config: schema.VerifyConfig) -> int:
+    from degrade.build import verify
+
+    with Progress("rows") as progress:
+        report = verify(config.build, config.sample, config.source, progress)
+    if report.problems:
+        print(f"{config.build} is not as it was built:", *report.problems, sep="\n  ", file=sys.stderr)
+    looked = f"{report.shards} files, {report.rows:,} rows, {report.images:,} images, {report.replayed:,} of them made again"
+    print(f"{looked}: {'all as they were built' if report.ok else f'{len(report.problems)} problems'}")
+    return DONE if report.ok else FAILED
+
+
+def _download(config: schema.DownloadConfig) -> int:
+    from degrade.data.download import download, public
+
+    files = public(config.benchmarks)
+    print(f"{len(files)} files to fetch into {config.output}: {', '.join(file.name for file in files)}", flush=True)
+    with Progress("bytes") as progress:
+        for path in download(files, Path(config.output), progress):
+            print(f"{path}, {_bytes(path.stat().st_size)}, checked")
+    return DONE
+
+
 def _score(config: schema.ScoreConfig) -> int:
     from degrade.scoring import report, score
 
@@ -171,10 +209,13 @@ def _report(result: dict[str, Any], table: Callable[[dict[str, Any]], str], as_j
 
 VERBS: dict[str, Verb] = {
     "build": Verb(schema.BuildConfig, _build, "degrade build source=MMStar.tsv output=outputs/mmstar severities=[low,mid,high]"),
+    "images": Verb(schema.ImagesConfig, _images, "degrade images source=train2017 output=train2017-degraded"),
     "preview": Verb(schema.PreviewConfig, _preview, "degrade preview image=photo.jpg severities=[0.1,0.5,1] output=sheet.png"),
     "replay": Verb(schema.ReplayConfig, _replay, "degrade replay manifest=outputs/mmd-bench/MMStar_CLEAN.manifest.jsonl index=0"),
+    "verify": Verb(schema.VerifyConfig, _verify, "degrade verify build=outputs/mmd-bench"),
     "score": Verb(schema.ScoreConfig, _score, "degrade score results=outputs/answers build=outputs/mmd-bench"),
     "mmr": Verb(schema.MmrConfig, _mmr, "degrade mmr questions=MMR-benchmark.json answers=answers.jsonl"),
+    "download": Verb(schema.DownloadConfig, _download, "degrade download benchmarks=[MMStar,MMVP] output=data"),
     "list": Verb(schema.ListConfig, _list, "degrade list"),
 }
 
@@ -257,10 +298,6 @@ def _run(verb: Verb, jobs: list[tuple[str, Any]]) -> int:
     return FAILED if failed else DONE
 
 
-def _settings(verb: Verb) -> list[dataclasses.Field[Any]]:
-    return [f for f in dataclasses.fields(verb.config) if not f.metadata["hidden"]]
-
-
 @dataclass
 class Flags:
     help: bool = False
@@ -315,7 +352,7 @@ def _groups(folder: str | None) -> dict[str, list[str]]:
 
 def _jobs(name: str, verb: Verb, overrides: list[str], flags: Flags) -> list[tuple[str, Any]]:
     """The configurations to run, each with a label that says what differs ("" if there is only one)."""
-    fields = {f.name: f for f in _settings(verb)}
+    fields = {f.name: f for f in dataclasses.fields(verb.config)}
     hints = typing.get_type_hints(verb.config)
     groups = _groups(flags.folder) if name == "build" else {}
     parsed = [_parse(text, fields, hints, groups, flags.multirun) for text in overrides]
@@ -509,7 +546,7 @@ def _help(name: str, verb: Verb) -> str:
 
 
 def _keys(verb: Verb) -> Iterator[str]:
-    for f in _settings(verb):
+    for f in dataclasses.fields(verb.config):
         default = f.default if f.default_factory is dataclasses.MISSING else f.default_factory()
         yield f"  {f.name}={_shown(default)}"
         yield from textwrap.wrap(f.metadata["help"], 110, initial_indent=" " * 6, subsequent_indent=" " * 6)

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from degrade.suites import BENCHMARKS, NAMED_SEVERITIES, OPERATOR_CATEGORIES
+from degrade.suites import BENCHMARKS, NAMED_SEVERITIES, OPERATOR_CATEGORIES, canonical
 
 REQUIRED = "???"
 """The value of a setting that has no default and has not been given (OmegaConf's own mark for it)."""
@@ -34,7 +34,6 @@ def option(
     kind: str = "",
     least: float | None = None,
     most: float | None = None,
-    hidden: bool = False,
 ) -> Any:
     """A dataclass field that carries its own documentation and limits.
 
@@ -43,11 +42,10 @@ def option(
         help: what the setting means, for ``--help``.
         choices: the only values allowed (of each item, for a list).
         path: whether the value is a file or folder: the command line then takes it literally.
-        kind: ``"operators"`` or ``"severities"``, whose names are checked against the library, or ``""``.
+        kind: ``"operators"``, ``"severities"`` or ``"benchmarks"``, whose names are checked, or ``""``.
         least, most: the range of a number, both ends included.
-        hidden: of a part that is not there yet: the command line does not know it.
     """
-    metadata = {"help": help, "choices": tuple(choices), "path": path, "kind": kind, "least": least, "most": most, "hidden": hidden}
+    metadata = {"help": help, "choices": tuple(choices), "path": path, "kind": kind, "least": least, "most": most}
     if isinstance(default, list):
         return field(default_factory=lambda: list(default), metadata=metadata)
     return field(default=default, metadata=metadata)
@@ -59,8 +57,8 @@ class BuildConfig:
 
     source: str = option(
         "sample",
-        "what to degrade: `sample` (the small set inside the package), a TSV file, a folder of TSV files, or the name of one of the six "
-        "benchmarks, whose file is looked for in data_dir",
+        "what to degrade: `sample` (the small set inside the package); a TSV, parquet or .tar file, a folder of these or of images; one of "
+        "the six benchmarks by name, whose file is looked for in data_dir; or `mmr`, with questions and images",
         path=True,
     )
     output: str = option("outputs/mmd-bench", "the folder for the shards and manifests; an interrupted build in it is resumed", path=True)
@@ -89,8 +87,8 @@ class BuildConfig:
     max_pixels: int = option(178_956_970, "an image of more pixels is a row error", least=1)
     data_dir: str = option("data", "where the benchmarks' files are, as `degrade download` leaves them", path=True)
     image_roots: list[str] = option([], "more folders that an image_path column may point into, beside the source's own", path=True)
-    questions: str | None = option(None, "with source=mmr: MMR's question file", path=True, hidden=True)
-    images: str | None = option(None, "with source=mmr: the folder or zip of MMR's images", path=True, hidden=True)
+    questions: str | None = option(None, "with source=mmr: MMR's question file", path=True)
+    images: str | None = option(None, "with source=mmr: the folder or zip of MMR's images", path=True)
     engine: str = option("local", "where the work runs: threads and one device of this machine", choices=("local",))
     device: str = option("auto", "`auto`, `cpu`, `cuda`, `cuda:1` or any other torch device; moves no byte")
     workers: int | None = option(None, "threads that decode, degrade and encode; null: one a core, 0: none; moves no byte", least=0)
@@ -101,19 +99,21 @@ class BuildConfig:
 
 @dataclass
 class ImagesConfig:
-    """A folder or webdataset shards of training images in, degraded ones out."""
+    """A folder or webdataset shards of training images in, degraded ones out under the same names."""
 
     source: str = option(REQUIRED, "a folder of images, or webdataset shards", path=True)
-    output: str = option("outputs/images", "the folder for the degraded images, under the same names", path=True)
+    output: str = option("outputs/images", "the folder for the degraded images and their records; an interrupted run is resumed", path=True)
     mixture: Any = option("training", "which operator an image gets: `training`, `mmd`, or weights as {operator: weight, ...}")
     seed: int = option(0, "decides every draw, together with each image's name", least=0)
-    codec: str = option("jpeg", "how degraded images are encoded", choices=("jpeg", "png", "webp"))
+    codec: str = option(
+        "same",
+        "how degraded images are encoded; the names stay. `same`: JPEG files as jpeg, WebP files as webp, all others as png",
+        choices=("same", "jpeg", "png", "webp"),
+    )
     quality: int = option(95, "quality of jpeg; png and webp are lossless", least=1, most=100)
-    on_error: str = option("fail", "images that cannot be read", choices=("fail", "skip"))
     orientation: bool = option(True, "turn images upright as their EXIF data say")
     alpha: str = option("drop", "transparency: `drop` the channel, or a colour to put behind it (`white`, `#808080`)")
     max_pixels: int = option(178_956_970, "an image of more pixels is an error", least=1)
-    engine: str = option("local", "where the work runs", choices=("local", "ray"))
     device: str = option("auto", "`auto`, `cpu`, `cuda`, `cuda:1` or any other torch device")
     workers: int | None = option(None, "threads that decode, degrade and encode; null: one a core, 0: none", least=0)
     batch: int | None = option(None, "images degraded at once, at most; null: by memory", least=1)
@@ -144,7 +144,7 @@ class ReplayConfig:
     index: str = option(REQUIRED, "the index of the row whose image is wanted")
     part: int = option(0, "which image, where the row's cell is a list of several", least=0)
     output: str | None = option(None, "the file to write; null: outputs/<file stem>_<index>, with the codec's suffix", path=True)
-    source: str | None = option(None, "the source file, where it is no longer where the build found it", path=True)
+    source: str | None = option(None, "the source (of MMR: its images), where it is no longer where the build found it", path=True)
 
 
 @dataclass
@@ -153,7 +153,7 @@ class VerifyConfig:
 
     build: str = option(REQUIRED, "the build's folder", path=True)
     sample: int = option(20, "how many images of each file to replay", least=0)
-    source: str | None = option(None, "the source, where it is no longer where the build found it", path=True)
+    source: str | None = option(None, "the source (of MMR: its images), where it is no longer where the build found it", path=True)
 
 
 @dataclass
@@ -191,7 +191,7 @@ class DownloadConfig:
     """The public sources, each checked by its md5."""
 
     output: str = option("data", "the folder for the files", path=True)
-    benchmarks: list[str] | None = option(None, "which; `all` for the six and R-Bench-Dis", choices=tuple(BENCHMARKS))
+    benchmarks: list[str] | None = option(None, "which, by any of their names; `all` for the six and R-Bench-Dis", kind="benchmarks")
 
 
 @dataclass
@@ -243,6 +243,10 @@ def check(config: Any) -> None:
             _check_operators(f.name, items)
         elif meta["kind"] == "severities":
             _check_severities(f.name, items)
+        elif meta["kind"] == "benchmarks":
+            for item in items:
+                if canonical(str(item)) not in BENCHMARKS:
+                    raise unknown("benchmark", item, list(BENCHMARKS))
         elif f.name == "mixture":
             _check_mixture(value)
         for item in items:

@@ -123,26 +123,25 @@ class RandomDegradation(nn.Module):
         places = _images_in(flat)
         if return_records and len(places) > 1:
             raise ValueError(f"return_records: got {len(places)} images in one sample, want one; call the module once for each")
-        records: list[Entry] = []
+        chains: list[list[Job]] = []
         for place in places:
-            flat[place], records = self._degraded(flat[place], seed, keys, turn)
+            flat[place], chains = self._degraded(flat[place], seed, keys, turn)
         out = tree_unflatten(flat, structure)
-        return (out, records) if return_records else out
+        return (out, [self._entry(chain) for chain in chains]) if return_records else out
 
-    def _degraded(self, image: Any, seed: int, keys: str | Sequence[str] | None, epoch: int) -> tuple[Any, list[Entry]]:
+    def _degraded(self, image: Any, seed: int, keys: str | Sequence[str] | None, epoch: int) -> tuple[Any, list[list[Job]]]:
         tensor = _to_tensor(image)
         batch = functional.as_batch(tensor, self.check)
         names = [str(n) for n in range(len(batch))] if keys is None else functional.each_key(keys, len(batch))
         size = (batch.shape[-2], batch.shape[-1])
         chains = [self._draw(size, seed, key, epoch) if self.training else [] for key in names]
-        result = functional.run(batch, chains, quantize=self.quantize).reshape(tensor.shape)
-        records = [[records_.make(operator.name, i, params) for operator, i, params in chain] for chain in chains]
-        return _like(result, image), [self._entry(parts) for parts in records]
+        return _like(functional.run(batch, chains, quantize=self.quantize).reshape(tensor.shape), image), chains
 
-    def _entry(self, parts: list[Record]) -> Entry:
-        if not parts:
+    def _entry(self, chain: list[Job]) -> Entry:
+        records = [records_.make(operator.name, i, params) for operator, i, params in chain]
+        if not records:
             return None
-        return parts[0] if self.chain == (1, 1) else parts
+        return records[0] if self.chain == (1, 1) else records
 
     def _draw(self, size: Size, seed: int, key: str, epoch: int) -> list[Job]:
         """What happens to one image: a function of its size and of (seed, key, epoch)."""

@@ -55,6 +55,14 @@ def batch_for(name: str, device: torch.device, count: int = 3) -> Tensor:
     return pictures.batch(count, *size_for(name)).to(device)
 
 
+def records_for(name: str, images: Tensor, severity: Any) -> list[dict[str, Any]]:
+    """Drawn records; those of watermark_damage with small rectangles, since the drawn ones would cover all of a small image."""
+    _, records = _apply_recorded(images, name, severity)
+    if name == "watermark_damage":
+        return [{**r, "params": {"rectangles": [[2, 2, 5, 4], [5, 3, 6, 5]]}} for r in records]
+    return records
+
+
 def as_floats(images: Tensor, dtype: torch.dtype = torch.float32) -> Tensor:
     """uint8 images in another dtype, floats on the 8-bit grid of [0, 1]."""
     return images if dtype == torch.uint8 else (images.double() / 255).to(dtype)

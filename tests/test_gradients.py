@@ -16,7 +16,6 @@ OPERATORS = pytest.mark.parametrize("name", degrade.OPERATORS)
 SIZE = (7, 9)
 # Sharpening saturates nearly everywhere but at the smallest intensities
 _INTENSITY = {"sharpness_change": 0.0013}
-_RECTANGLES = {"rectangles": [[2, 2, 5, 4], [5, 3, 6, 5]]}  # the drawn ones would cover all of a small image
 CONTINUOUS = (
     "lens_blur",
     "lens_flare",
@@ -44,8 +43,8 @@ def floats(count: int = 1, size: tuple[int, int] = SIZE) -> Tensor:
 
 
 def record_for(name: str, intensity: float, size: tuple[int, int] = SIZE) -> dict[str, Any]:
-    _, (record,) = degrade.apply(torch.zeros(1, 3, *size), name, intensity, seed=0, return_records=True)
-    return {**record, "params": _RECTANGLES} if name == "watermark_damage" else record
+    (record,) = laws.records_for(name, torch.zeros(1, 3, *size), intensity)
+    return record
 
 
 @OPERATORS

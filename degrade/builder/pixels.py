@@ -109,7 +109,7 @@ class Maker:
 
     def __init__(self, config: BuildConfig, table: Table, wanted: Mapping[str, Variant]) -> None:
         self.config, self.table, self.wanted = config, table, wanted
-        self.weights = weights(config)
+        self.weights = weights(config.mixture)
         self.device = device(config.device)
         self.window = window_of(self.device, config.batch)
         self.only_decode = threading.Event()

@@ -27,15 +27,15 @@ def variants(config: BuildConfig) -> list[Variant]:
     return found
 
 
-def weights(config: BuildConfig) -> dict[str, float]:
-    """The mixture's weights, in the operators' order: the order in which they were written must not decide anything."""
-    chosen = mixture.MIXTURES[config.mixture] if isinstance(config.mixture, str) else config.mixture
+def weights(name_or_weights: Any) -> dict[str, float]:
+    """A mixture's weights, in the operators' order: the order in which they were written must not decide anything."""
+    chosen = mixture.MIXTURES[name_or_weights] if isinstance(name_or_weights, str) else name_or_weights
     return {name: float(chosen[name]) for name in degrade.OPERATORS if chosen.get(name)}
 
 
 def settings(config: BuildConfig) -> dict[str, Any]:
     """What decides the bytes of a shard, apart from its source and variant."""
-    found: dict[str, Any] = {"seed": config.seed, "mixture": weights(config), "codec": config.codec}
+    found: dict[str, Any] = {"seed": config.seed, "mixture": weights(config.mixture), "codec": config.codec}
     if config.codec == "jpeg":
         found["quality"] = config.quality
     found |= {"orientation": config.orientation, "alpha": config.alpha, "max_pixels": config.max_pixels, "on_error": config.on_error}
@@ -51,19 +51,22 @@ def libraries() -> dict[str, str]:
     return {"degrade": degrade.__version__, **{name: importlib.metadata.version(name) for name in names}, **images.codec_versions()}
 
 
-def check_config(config: BuildConfig) -> None:
-    check(config)
-    if config.alpha != "drop":
+def check_pixels(alpha: str, max_pixels: int) -> None:
+    """Refuse what the decoder cannot do."""
+    if alpha != "drop":
         try:
-            images.colour(config.alpha)
+            images.colour(alpha)
         except ValueError as error:
             raise ConfigError(str(error)) from error
+    if max_pixels > images.MAX_PIXELS:
+        raise ConfigError(f"max_pixels: got {max_pixels}, want at most {images.MAX_PIXELS}, the decoder's own limit")
+
+
+def check_config(config: BuildConfig) -> None:
+    check(config)
+    check_pixels(config.alpha, config.max_pixels)
     if config.tag and not all(c.isascii() and (c.isalnum() or c == ".") for c in config.tag):
         raise ConfigError(f"tag: got {config.tag!r}, want letters, digits and dots only")
-    if config.max_pixels > images.MAX_PIXELS:
-        raise ConfigError(f"max_pixels: got {config.max_pixels}, want at most {images.MAX_PIXELS}, the decoder's own limit")
-    if config.engine != "local":
-        raise ConfigError(f"engine={config.engine} is not there yet: use engine=local")
     stems = [variant.stem("", config.tag) for variant in variants(config)]
     if not stems:
         raise ConfigError("nothing to write: variants, severities or operators are empty")

@@ -19,7 +19,7 @@ import numpy as np
 import PIL
 import torch
 from numpy.typing import NDArray
-from PIL import Image, ImageColor, features
+from PIL import Image, ImageColor, UnidentifiedImageError, features
 from torch import Tensor
 
 from degrade.data.errors import RowError
@@ -67,6 +67,8 @@ def decode(data: bytes, *, orientation: bool = True, alpha: str = "drop", max_pi
             levels, turn = _levels(image, data, background)
     except RowError:
         raise
+    except UnidentifiedImageError as error:  # whose own words hold an address in memory
+        raise RowError(f"the {len(data)} bytes are no image of a kind that is read: {', '.join(FORMATS)}") from error
     except _BROKEN as error:
         raise RowError(f"the image ({len(data)} bytes) does not decode: {type(error).__name__}: {_one_line(error)}") from error
     return torch.from_numpy(np.array(_turned(levels, turn if orientation else 1).transpose(2, 0, 1), order="C"))

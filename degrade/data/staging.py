@@ -127,6 +127,8 @@ class Growing:
         known = journal(folder)
         whole = all(name in known.lengths and _size(folder / name) >= known.lengths[name] for name in self.names)
         self.state: Any = known.state if whole else None
+        if self.state is None:
+            (folder / JOURNAL).unlink(missing_ok=True)  # or it would speak of files that begin anew
         self._files: dict[str, BinaryIO] = {}
         for name in self.names:
             file = (folder / name).open("ab")

@@ -15,7 +15,7 @@ no second one and take it on the first; there OpenCV reads outside the image.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -31,6 +31,8 @@ _PAD = 4  # pixels around padded maps: a neighbour's own neighbour is at most so
 _FAR = 1e6  # distance of the frame
 _NEVER = torch.iinfo(torch.int32).max  # order of a pixel that is not filled
 _LANES = 128  # most pixels of one step
+_USUAL_STEPS, _STEPS_PER_PIXEL = 2048, 6  # unions of large rectangles need at most so many, the latter for each pixel of height + width
+_BLOCK = 2**16  # pixels whose terms the reference holds at once
 _MOST_PIXELS = 2**31
 
 
@@ -70,7 +72,7 @@ def march(masks: npt.NDArray[np.bool_]) -> March:
     native.parallel(batch, work)
     if (counts < 0).any():
         raise MemoryError(f"no memory to plan the inpainting of {height} x {width} pixels")
-    unit = min(2048, 6 * (height + width))  # steps; rectangles of watermarks need fewer
+    unit = min(_USUAL_STEPS, _STEPS_PER_PIXEL * (height + width))
     steps = -(-max(1, counts[:, 1].max(initial=0)) // unit) * unit
     schedule = np.full((batch, steps * _LANES), -1, np.int32)
     for n, (count, _) in enumerate(counts):
@@ -159,7 +161,7 @@ def _maps(order: Tensor, distance: Tensor) -> _Maps:
     device, stride = order.device, width + 2 * _PAD
     y, x = (torch.arange(-_PAD, size + _PAD, device=device) for size in (height, width))
     y, x = y[:, None], x[None]
-    pixel = torch.arange(batch * (height + 2 * _PAD) * stride, device=device).view(batch, -1, stride)
+    pixel = torch.arange(batch * (height + 2 * _PAD) * stride, device=device).view(batch, height + 2 * _PAD, stride)
     image = torch.arange(batch, device=device)[:, None, None] * (height * width)
     rank = pad(order, (_PAD,) * 4).flatten()
     far = pad(distance, (_PAD,) * 4, value=_FAR).flatten()
@@ -185,11 +187,12 @@ def _maps(order: Tensor, distance: Tensor) -> _Maps:
 
 
 def _terms(maps: _Maps, pixel: Tensor) -> _Terms:
-    """The neighbours of (M,) padded pixels that are known when these are filled."""
-    near = pixel[:, None] + maps.offset
-    rank = maps.rank[pixel][:, None]
-    along = (maps.rx * maps.slope_x[pixel][:, None] + maps.ry * maps.slope_y[pixel][:, None]).abs()
-    apart = (maps.distance[near] - maps.distance[pixel][:, None]).abs()
+    """The neighbours of (..., M) padded pixels that are known when these are filled."""
+    pixel = pixel[..., None]
+    near = pixel + maps.offset
+    rank = maps.rank[pixel]
+    along = (maps.rx * maps.slope_x[pixel] + maps.ry * maps.slope_y[pixel]).abs()
+    apart = (maps.distance[near] - maps.distance[pixel]).abs()
     nearness = (1 / (1 + apart.to(torch.float64))).to(torch.float32)  # in float64, as in OpenCV
     weight = maps.cube * nearness * torch.where(along > 0.01, along, 1e-6)
     right, left, below, above = ((maps.rank[near + step] < rank).to(torch.int64) for step in (1, -1, maps.stride, -maps.stride))
@@ -227,14 +230,19 @@ def _value(maps: _Maps, terms: _Terms, colours: Tensor) -> tuple[Tensor, _Sums]:
     return mean / weights - bounded + 0.5, _Sums(weights, x, y)
 
 
-def _steps(schedule: Tensor, maps: _Maps, width: int, places: int) -> list[tuple[Tensor, Tensor]]:
-    """For each step the padded pixels and the places of all images' pixels, (M,) each; place ``places`` where there is no pixel."""
+def _steps(schedule: Tensor, maps: _Maps, width: int, places: int, backwards: bool = False) -> Iterator[tuple[Tensor, _Terms]]:
+    """For each step the places of all images' pixels, (M,), and their terms; place ``places`` where there is no pixel."""
     batch = schedule.shape[0]
     image = torch.arange(batch, device=schedule.device)[:, None, None]
     cell = schedule.to(torch.int64).clamp(min=0)
     pixel = image * (maps.rank.shape[0] // max(batch, 1)) + (cell // width + _PAD) * maps.stride + cell % width + _PAD
     place = torch.where(schedule < 0, places, image * (places // max(batch, 1)) + cell)
-    return [(p.flatten(), q.flatten()) for p, q in zip(pixel.unbind(1), place.unbind(1), strict=True)]
+    order = -1 if backwards else 1
+    size = max(1, _BLOCK // max(batch * schedule.shape[2], 1))
+    blocks = [torch.split(p.movedim(1, 0).flatten(1), size) for p in (pixel, place)]
+    for block_pixel, block_place in list(zip(*blocks, strict=True))[::order]:
+        terms = [t.unbind() for t in _terms(maps, block_pixel)]
+        yield from [(p, _Terms(*t)) for p, *t in zip(block_place.unbind(), *terms, strict=True)][::order]
 
 
 def _as_places(images: Tensor) -> Tensor:
@@ -251,8 +259,8 @@ def inpaint_reference(images: Tensor, order: Tensor, distance: Tensor, schedule:
     """As :func:`inpaint`, on any device and without a host copy: step by step, all pixels of a step at once."""
     maps = _maps(order, distance)
     colours = _as_places(images if images.is_floating_point() else images.to(torch.float32))
-    for pixel, place in _steps(schedule, maps, images.shape[3], colours.shape[0] - 1):
-        value, _ = _value(maps, _terms(maps, pixel), colours)
+    for place, terms in _steps(schedule, maps, images.shape[3], colours.shape[0] - 1):
+        value, _ = _value(maps, terms, colours)
         clipped = value.clamp(0, 255)
         colours.index_put_((place,), clipped if images.is_floating_point() else clipped.round())
     return _as_images(colours, images.shape).to(images.dtype)
@@ -265,9 +273,8 @@ def inpaint_backward_reference(
     maps = _maps(order, distance)
     before, colours, flow = _as_places(images), _as_places(filled), _as_places(gradient)
     rx, ry = maps.rx[:, None].to(flow.dtype), maps.ry[:, None].to(flow.dtype)
-    for pixel, place in reversed(_steps(schedule, maps, images.shape[3], colours.shape[0] - 1)):
+    for place, terms in _steps(schedule, maps, images.shape[3], colours.shape[0] - 1, backwards=True):
         colours.index_put_((place,), before[place])  # as it stood before this step
-        terms = _terms(maps, pixel)
         value, (weights, x, y) = _value(maps, terms, colours)
         out = torch.where((value < 0) | (value > 255) | (place == colours.shape[0] - 1)[:, None], 0, flow[place])
         flow.index_put_((place,), torch.zeros_like(out))

@@ -60,8 +60,9 @@ def kill_after(monkeypatch: pytest.MonkeyPatch, steps: int) -> None:
     def losing_close(self: staging.Growing) -> None:
         close(self)
         for name in self.names if left[0] <= 0 else ():
-            path = self.folder / name
-            os.truncate(path, random.Random(steps).randint(synced.get(path.stat().st_ino, 0), path.stat().st_size))
+            path, size = self.folder / name, (self.folder / name).stat().st_size
+            kept = max(synced.get(path.stat().st_ino, 0), staging.journal(self.folder).lengths.get(name, 0))  # of this run, of earlier ones
+            os.truncate(path, random.Random(steps).randint(min(kept, size), size))
 
     monkeypatch.setattr(staging.Growing, "append", killing_append)
     monkeypatch.setattr(staging.Growing, "close", losing_close)

@@ -27,8 +27,9 @@ ROWS = [
     ("7", picture(3), "good"),
     ("2", picture(4), "an index that has come before"),
     ("8", "not base64! " * 9, "no image"),
+    ("9", base64.b64encode(b"neither JPEG nor PNG, but long enough not to be a reference").decode(), "no image"),
 ]
-BAD = [0, 2, 3, 4, 5, 7, 8]
+BAD = [0, 2, 3, 4, 5, 7, 8, 9]
 
 
 @pytest.fixture
@@ -49,6 +50,8 @@ def test_a_build_fails_and_names_all_bad_rows(bad: Path, configure: Configure, w
     assert "image 2 of 2: " in reasons[4]
     assert "come before" in reasons[5]
     assert "not base64" in reasons[6]
+    assert "no image of a kind that is read" in reasons[7]
+    assert not [reason for reason in reasons if " at 0x" in reason], "two builds have the same bytes"
     assert str(report.failed[0]).startswith(f"{bad}, row 1, index '1': ")
     assert report.unpublished == ["bad"]
     names = {path.name.split("_")[0] for path in report.output.iterdir()}

@@ -173,6 +173,15 @@ def test_epochs_are_independent():
     pairs = Counter((a is None, b is None) for a, b in zip(draws(aug, epoch=1), draws(aug, epoch=2), strict=True))
     assert_shares(pairs, {(a, b): 1 for a in (True, False) for b in (True, False)})
 
+    aug = degrade.RandomDegradation({"gaussian_noise": 1, "block_exchange": 1}, p=1, severities={0.2: 1, 0.6: 1})
+    first, second = draws(aug, epoch=1), draws(aug, epoch=2)
+    for what in ("operator", "intensity"):
+        pairs = Counter((a[what], b[what]) for a, b in zip(first, second, strict=True))
+        values = sorted({a for a, _ in pairs})
+        assert_shares(pairs, {(a, b): 1 for a in values for b in values})
+    both = [(a["params"], b["params"]) for a, b in zip(first, second, strict=True) if a["operator"] == b["operator"] == "gaussian_noise"]
+    assert all(a != b for a, b in both)
+
 
 def test_without_keys_torch_decides():
     images = laws.batch_for("", torch.device("cpu"), 6)

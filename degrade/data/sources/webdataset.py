@@ -63,7 +63,7 @@ class WebdatasetSource(CellImages):
         for path in self.paths:
             try:
                 with tarfile.open(path) as archive:
-                    for key, members in groupby((m for m in archive if m.isfile()), key=_key):
+                    for key, members in groupby((m for m in archive if m.isfile()), key=lambda member: key_of(member.name)):
                         yield self._sample(archive, key, members)
             except (tarfile.TarError, EOFError) as error:
                 raise SourceError(f"{path} cannot be read as a tar file: {error}") from error
@@ -72,7 +72,7 @@ class WebdatasetSource(CellImages):
         texts = {"index": key}
         images: list[tuple[str, bytes]] = []
         for member in members:
-            suffix = "." + member.name.rpartition("/")[2].partition(".")[2].rpartition(".")[2].lower()
+            suffix = _suffix(member.name)
             file = archive.extractfile(member)
             data = file.read() if file else b""
             try:
@@ -89,6 +89,16 @@ class WebdatasetSource(CellImages):
         return texts, [data for _, data in images]
 
 
-def _key(member: tarfile.TarInfo) -> str:
-    folder, slash, name = member.name.rpartition("/")
-    return folder + slash + name.partition(".")[0]
+def key_of(name: str) -> str:
+    """The key of a member: its name up to the first dot."""
+    folder, slash, file = name.rpartition("/")
+    return folder + slash + file.partition(".")[0]
+
+
+def is_image(name: str) -> bool:
+    """Whether a member is an image, by what stands behind its name's last dot."""
+    return _suffix(name) in SUFFIXES
+
+
+def _suffix(name: str) -> str:
+    return "." + name.rpartition("/")[2].partition(".")[2].rpartition(".")[2].lower()
