@@ -6,7 +6,8 @@ Three tables. *Operators*: images per second of each operator alone (every image
 augmentation of kornia and torchvision where there is one; so that a user can see what to leave out. *Mixtures*: images per second when
 every image is degraded with probability 0.5 by one operator of a mixture. *Steps*: the same in front of one training step of a ResNet-18.
 kornia draws for every image of a batch; torchvision draws once for a batch, so it is called image by image, as in a data set.
-Runs of one table are interleaved; medians are printed, all runs are in the JSON.
+Runs of one table are interleaved; medians are printed, all runs are in the JSON.  Where others use the machine, read the seconds of CPU time with
+``--threads 1``: waiting for a core is not in them.
 """
 
 from __future__ import annotations
@@ -107,19 +108,19 @@ def training_step(device: torch.device) -> Callable[[Tensor], None]:
     return step
 
 
-def timed(ways: dict[str, Callable[[Tensor], Any]], images: Tensor, runs: int) -> dict[str, list[float]]:
-    """Seconds of each run of each way, after one on a few images that is not counted."""
-    seconds: dict[str, list[float]] = {name: [] for name in ways}
+def timed(ways: dict[str, Callable[[Tensor], Any]], images: Tensor, runs: int) -> dict[str, list[tuple[float, float]]]:
+    """(elapsed, CPU) seconds of each run of each way, after one on a few images that is not counted."""
+    seconds: dict[str, list[tuple[float, float]]] = {name: [] for name in ways}
     for way in ways.values():
         way(images[:4])
     for run in range(runs):
         for name, way in ways.items():
             torch.manual_seed(run)
             synchronize(images.device)
-            began = time.perf_counter()
+            began, busy = time.perf_counter(), time.process_time()
             way(images)
             synchronize(images.device)
-            seconds[name].append(time.perf_counter() - began)
+            seconds[name].append((time.perf_counter() - began, time.process_time() - busy))
     return seconds
 
 
@@ -128,14 +129,21 @@ def synchronize(device: torch.device) -> None:
         torch.cuda.synchronize(device)
 
 
-def rows_of(table: str, group: str, seconds: dict[str, list[float]], count: int) -> list[dict[str, Any]]:
+def rows_of(table: str, group: str, seconds: dict[str, list[tuple[float, float]]], count: int) -> list[dict[str, Any]]:
     rows = []
     for name, runs in seconds.items():
-        rate = count / statistics.median(runs)
-        rows.append(
-            {"table": table, "group": group, "way": name, "images_per_second": round(rate, 1), "seconds": [round(s, 4) for s in runs]}
-        )
-        print(f"{group:26}{name:70}{rate:10.1f} images/s", flush=True)
+        elapsed, busy = zip(*runs, strict=True)
+        row = {
+            "table": table,
+            "group": group,
+            "way": name,
+            "seconds": [round(s, 4) for s in elapsed],
+            "cpu_seconds": [round(s, 4) for s in busy],
+        }
+        row |= {"images_per_second": round(count / statistics.median(elapsed), 1)}
+        row |= {"images_per_cpu_second": round(count / statistics.median(busy), 1)}
+        rows.append(row)
+        print(f"{group:24}{name:58}{row['images_per_second']:10.1f} /s{row['images_per_cpu_second']:10.1f} / CPU s", flush=True)
     return rows
 
 
