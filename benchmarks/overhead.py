@@ -6,8 +6,8 @@ Three tables. *Operators*: images per second of each operator alone (every image
 augmentation of kornia and torchvision where there is one; so that a user can see what to leave out. *Mixtures*: images per second when
 every image is degraded with probability 0.5 by one operator of a mixture. *Steps*: the same in front of one training step of a ResNet-18.
 kornia draws for every image of a batch; torchvision draws once for a batch, so it is called image by image, as in a data set.
-Runs of one table are interleaved; medians are printed, all runs are in the JSON.  Where others use the machine, read the seconds of CPU time with
-``--threads 1``: waiting for a core is not in them.
+Runs of one table are interleaved; medians are printed, all runs are in the JSON.  Where others use the machine, read the rates for CPU
+time, with ``--threads 1``: waiting for a core is not in them.
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@
     python examples/recover.py                # about three minutes on two cores
     python examples/recover.py --quick        # half a minute, and no meaningful figures
 
-Prints both tables and writes ``recover.json`` and ``recover.png`` to ``--output``.
+Prints both tables and writes ``recover.json`` and ``recover.jpg`` to ``--output``.
 """
 
 from __future__ import annotations
@@ -133,7 +133,7 @@ def show(pictures: list[Tensor], rows: list[dict[str, Any]], path: Path) -> None
         axis.set_axis_off()
         titles = ("truth", f"{row['operator']} {row['severity']}\n{row['psnr_degraded']} dB", f"recovered\n{row['psnr_recovered']} dB")
         axis.set_title(titles[n % 3], fontsize=9)
-    figure.savefig(path, dpi=100)
+    figure.savefig(path, dpi=80)
     plt.close(figure)
 
 
@@ -151,7 +151,7 @@ def main(arguments: list[str] | None = None) -> None:
     options.output.mkdir(parents=True, exist_ok=True)
     result = {"recovered": recovered, "attack": {"operators": ATTACK, "budget": BUDGET, "rows": attacked}}
     (options.output / "recover.json").write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
-    show(pictures, recovered, options.output / "recover.png")
+    show(pictures, recovered, options.output / "recover.jpg")
 
 
 if __name__ == "__main__":

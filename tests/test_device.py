@@ -19,7 +19,7 @@ from tests.test_laws import use
 OPERATORS = pytest.mark.parametrize("name", degrade.OPERATORS)
 SEVERITIES = pytest.mark.parametrize("severity", degrade.SEVERITIES)
 # The torch references of these are slow
-_SIZE = {"mean_shift": (8, 11), "watermark_damage": (26, 54)}
+_SIZE = {"mean_shift": (8, 11), "watermark_damage": (8, 9)}
 _DEFAULT_SIZE = (17, 23)
 _FLOAT_TOLERANCE = 2e-6  # of a result in [0, 1]: sums in another order
 
@@ -32,14 +32,14 @@ def batch(name: str, count: int = 2) -> Tensor:
 @SEVERITIES
 def test_bytes_equal_the_cpus(name, severity):
     given = batch(name)
-    wanted, records = degrade.apply(given, name, severity, seed=1, return_records=True)
+    records = laws.records_for(name, given, severity)
     with Accelerator() as accelerator:
-        out = degrade.apply(accelerator.put(given), name, severity, seed=1)
-        assert out.device == DEVICE
-        laws.assert_same(accelerator.fetch(out), wanted, "apply")
-        assert accelerator.uploads == 1  # the plan, in one piece
         replayed = degrade.replay(accelerator.put(given), records)
-        laws.assert_same(accelerator.fetch(replayed), wanted, "replay")
+        assert replayed.device == DEVICE
+        laws.assert_same(accelerator.fetch(replayed), degrade.replay(given, records), "replay")
+        assert accelerator.uploads == 1  # the plan, in one piece
+        out = degrade.apply(accelerator.put(given), name, severity, seed=1)
+        laws.assert_same(accelerator.fetch(out), degrade.apply(given, name, severity, seed=1), "apply")
         assert accelerator.uploads == 2
 
 
@@ -48,12 +48,13 @@ def test_bytes_equal_the_cpus(name, severity):
 def test_floats_and_gradients_equal_the_cpus(name, severity):
     given = laws.as_floats(batch(name)).requires_grad_()
     weights = laws.as_floats(images.batch(2, *given.shape[-2:], seed=5)) - 0.3
+    records = laws.records_for(name, given, severity)
     for quantize in (False, True):
-        wanted = degrade.apply(given, name, severity, seed=1, quantize=quantize)
+        wanted = degrade.replay(given, records, quantize=quantize)
         (gradient,) = torch.autograd.grad((wanted * weights).sum(), given)
         with Accelerator() as accelerator:
             there = accelerator.put(given)
-            out = degrade.apply(there, name, severity, seed=1, quantize=quantize)
+            out = degrade.replay(there, records, quantize=quantize)
             (out * accelerator.put(weights)).sum().backward()
             assert accelerator.uploads == 1
             got = accelerator.fetch(out)
@@ -214,7 +215,7 @@ def test_custom_operators_ran_their_references():
     with Accelerator() as accelerator:
         for name in degrade.OPERATORS:
             for given in (batch(name), laws.as_floats(batch(name)).requires_grad_()):
-                out = degrade.apply(accelerator.put(given), name, "low", seed=0)
+                out = degrade.replay(accelerator.put(given), laws.records_for(name, batch(name), "low"))
                 if out.requires_grad:
                     out.sum().backward()
     registered = {n.removeprefix("degrade::") for n in torch._C._dispatch_get_all_op_names() if n.startswith("degrade::")}
@@ -226,7 +227,10 @@ def test_custom_operators_ran_their_references():
 
 
 def test_operators_accept_fake_cuda_tensors():
-    """The fake implementations of the custom operators and torch's own shape rules, for the device type that matters."""
+    """The fake implementations of the custom operators and torch's own shape rules, for the device type that matters.
+
+    Forward only: autograd wants a real CUDA device.  test_compile.py takes the fake implementations of the backward.
+    """
     program = """
 import torch
 from torch._subclasses.fake_tensor import FakeTensorMode
@@ -238,12 +242,9 @@ for name, operator in degrade.OPERATORS.items():
         plan = operator.plan((20, 30), [0.9, 0.9], params)
         with FakeTensorMode() as mode:
             there = {k: mode.from_tensor(v).to("cuda") for k, v in plan.items()}
-            images = torch.empty(2, 3, 20, 30, dtype=dtype, device="cuda", requires_grad=dtype.is_floating_point)
+            images = torch.empty(2, 3, 20, 30, dtype=dtype, device="cuda")
             out = operator.apply(images, there, torch.empty(2, dtype=torch.float64, device="cuda"))
             assert (out.shape, out.dtype, out.device.type) == (images.shape, dtype, "cuda"), (name, out)
-            if out.requires_grad:
-                out.sum().backward()
-                assert images.grad.shape == images.shape and images.grad.device.type == "cuda", name
 """
     subprocess.run([sys.executable, "-c", program], check=True, timeout=300)
 

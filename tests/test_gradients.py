@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 import torch
 from torch import Tensor
+from torch.autograd.gradcheck import GradcheckError
 
 import degrade
 from degrade.kernels import quantize
@@ -54,6 +55,13 @@ def test_gradient_in_the_image(name, intensity):
     record = record_for(name, _INTENSITY.get(name, intensity))
     given = floats().requires_grad_()
     assert torch.autograd.gradcheck(lambda x: degrade.replay(x, [record]), given, eps=1e-6, atol=1e-6, rtol=1e-5, fast_mode=True)
+
+
+def test_the_check_sees_a_rounding():
+    """With its coefficients rounded, JPEG is flat nearly everywhere, and its gradient is not."""
+    record = record_for("jpeg_compression", 0.2345)
+    with pytest.raises(GradcheckError):
+        torch.autograd.gradcheck(lambda x: degrade.replay(x, [record]), floats().requires_grad_(), eps=1e-6, atol=1e-6, fast_mode=True)
 
 
 @pytest.mark.parametrize("name", [n for n in CONTINUOUS if n in degrade.OPERATORS])

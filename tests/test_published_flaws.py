@@ -75,8 +75,11 @@ def test_watermark_damage_draws_on_images_under_fifty_pixels(size, severity):
         assert 0 <= y1 <= max(size[0] - 50, 0)
         assert 50 <= x2 - x1 <= 200
         assert 20 <= y2 - y1 <= 80
-    if size[0] * size[1] > 1:
-        assert not torch.equal(out, image)
+    hole = torch.zeros(size, dtype=torch.bool)
+    for x1, y1, x2, y2 in rectangles:
+        hole[y1 : y2 + 1, x1 : x2 + 1] = True
+    # a hole without a border has nothing to be filled from
+    assert torch.equal(out, image) == bool(hole.all())
 
 
 @OPERATORS
@@ -87,7 +90,7 @@ def test_every_operator_works_at_every_size(name, size):
     for severity in degrade.SEVERITIES:
         out, _ = recorded(image, name, severity)
         assert out.shape == image.shape
-    if min(size) >= 5:
+    if min(size) >= 5 and name != "watermark_damage":  # its holes cover all of it
         assert not torch.equal(recorded(image, name, "high")[0], image)
 
 

@@ -1,15 +1,22 @@
 """The verbs from end to end, as a person calls them."""
 
 import base64
+import csv
+import errno
 import io
 import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 from PIL import Image
 
 from degrade import cli
-from degrade.data import manifest
+from degrade.data import download, manifest, staging
 
 QUICK = ["variants=[mixed,clean]", "severities=[high]", "mixture={dark_illumination: 1}"]
 
@@ -148,3 +155,155 @@ def test_mmr_prints_a_table_or_json(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     assert "100.00" in capsys.readouterr().out
     assert cli.main(["mmr", "questions=q.json", "answers=a.json", "output=r", "json=true"]) == cli.DONE
     assert json.loads(capsys.readouterr().out)["overall"] == {"n": 1, "rr": 0, "rw": 1, "ra": 0.0, "mr": 100.0}
+
+
+def test_verify_says_what_is_wrong(source: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["build", f"source={source}", "output=out", *QUICK]) == cli.DONE
+    assert cli.main(["verify", "build=out", "sample=1"]) == cli.DONE
+    assert "2 files, 4 rows, 4 images, 2 of them made again: all as they were built" in capsys.readouterr().out
+    path = tmp_path / "out" / f"{source.stem}_CLEAN.tsv"
+    path.write_bytes(path.read_bytes().replace(b"None", b""))
+    assert cli.main(["verify", "build=out", "sample=0"]) == cli.FAILED
+    err = capsys.readouterr().err
+    assert "column question: '' where the source has 'None'" in err
+    assert f"{path.name}: its sha256 is" in err
+    assert cli.main(["verify", "build=nowhere"]) == cli.WRONG
+
+
+def test_images(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "my set" / "a").mkdir(parents=True)
+    for n in range(3):
+        Image.new("RGB", (24, 16), (n, 200, 90)).save(tmp_path / "my set" / "a" / f"{n}.png")
+    command = ["images", "source=my set", "output=out", "mixture={dark_illumination: 1}"]
+    assert cli.main(command) == cli.DONE
+    out = capsys.readouterr().out
+    assert "3 images to write in out\n" in out
+    assert "3 images and their records" in out
+    assert files(tmp_path / "out") == {"a/0.png", "a/1.png", "a/2.png", "manifest.jsonl"}
+    (tmp_path / "my set" / "b.png").write_bytes(b"no image")
+    assert cli.main(command) == cli.FAILED
+    out, err = capsys.readouterr()
+    assert "1 images to write in out (3 more are there already)" in out
+    assert "my set, b.png: the 8 bytes are no image" in err
+    assert cli.main([*command, "seed=1"]) == cli.WRONG
+    assert cli.main(["images", "source=my set", "output=my set/out"]) == cli.WRONG
+
+
+def test_download(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    """The fetching itself is tested against a server that misbehaves, in tests/data."""
+    monkeypatch.chdir(tmp_path)
+    asked: list[list[str]] = []
+
+    def fetch(wanted: Sequence[download.Remote], folder: Path, progress: download.Progress) -> list[Path]:
+        asked.append([file.name for file in wanted])
+        folder.mkdir()
+        (folder / "x.tsv").write_bytes(b"12345")
+        progress(5, 5)
+        return [folder / "x.tsv"]
+
+    monkeypatch.setattr(download, "download", fetch)
+    assert cli.main(["download", "benchmarks=[cvbench2d,MM-Vet]", "output=data"]) == cli.DONE
+    assert asked == [["CV-Bench-2D.tsv", "MMVet.tsv"]]
+    assert "data/x.tsv, 5 B, checked" in capsys.readouterr().out
+    assert len(download.public()) == 7
+
+
+def test_mmr_built_and_scored(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.chdir(tmp_path)
+    questions = []
+    for n in range(4):
+        for kind in ("POS", "NEG"):
+            text = f"{kind} {n}?\nA. yes\nB. no\nC. maybe\nD. never"
+            questions.append(
+                {"id": f"scene/count/{n}", "image": f"scene/{n}.png", "question": text, "ground_truth": "A", "question_type": kind}
+            )
+        (tmp_path / "pictures" / "scene").mkdir(parents=True, exist_ok=True)
+        Image.new("RGB", (24, 16), (n, 200, 90)).save(tmp_path / "pictures" / "scene" / f"{n}.png")
+    (tmp_path / "q.json").write_text(json.dumps(questions), encoding="utf-8")
+    mixture = "mixture={dark_illumination: 1, scan_lines: 1}"
+    command = ["build", "source=mmr", "questions=q.json", "images=pictures", "variants=[mixed,clean]", "severities=[high]", mixture]
+    assert cli.main([*command, "output=out"]) == cli.DONE
+    assert cli.main(["build", "source=mmr", "questions=q.json", "output=elsewhere"]) == cli.WRONG
+    with (tmp_path / "out" / "MMR_LOW_LEVEL_HIGH.tsv").open(encoding="utf-8", newline="") as file:
+        rows = list(csv.DictReader(file, delimiter="\t"))
+    assert [row["index"] for row in rows] == [str(n) for n in range(8)]
+    (tmp_path / "answers").mkdir()
+    for stem, wrong in (("MMR_CLEAN", set()), ("MMR_LOW_LEVEL_HIGH", {"1", "2"})):  # the negative of pair 0, the positive of pair 1
+        answers = [{"index": row["index"], "prediction": "B" if row["index"] in wrong else "A"} for row in rows]
+        (tmp_path / "answers" / f"m_{stem}.jsonl").write_text("\n".join(map(json.dumps, answers)), encoding="utf-8")
+    capsys.readouterr()
+    scored = ["mmr", "questions=q.json", "answers=answers", "build=out", "output=r", "resamples=20", "json=true"]
+    assert cli.main(scored) == cli.DONE
+    printed = json.loads(capsys.readouterr().out)
+    (high,) = printed["by_severity"]
+    assert (printed["overall"]["ra"], high["severity"], high["ra"], high["rr"], high["rw"]) == (100.0, "high", 50.0, 2, 1)
+    operators = {line["operator"]: line["n"] for line in printed["by_operator"]}
+    by_index = {line["index"]: line for line in manifest.lines(tmp_path / "out" / f"MMR_LOW_LEVEL_HIGH{manifest.SUFFIX}")}
+    drawn = [by_index[str(2 * n)]["record"]["operator"] for n in range(4)]
+    assert operators == {name: drawn.count(name) for name in set(drawn)}
+
+
+@pytest.mark.parametrize("writer", ["parquet", "webdataset"])
+def test_score_with_a_build_of_another_format(writer: str, source: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "MMStar.tsv").write_text(
+        "index\timage\tquestion\tA\tB\tanswer\tcategory\tl2_category\n"
+        + "".join(f"{n}\t{picture(n)}\tx?\tyes\tno\tA\tc\td\n" for n in range(4)),
+        encoding="utf-8",
+    )
+    assert cli.main(["build", "source=MMStar.tsv", "output=out", f"writer={writer}", *QUICK]) == cli.DONE
+    header = "index\tquestion\tA\tB\tanswer\tcategory\tl2_category\tprediction\n"
+    for stem, said in (("MMStar_CLEAN", "AAAA"), ("MMStar_LOW_LEVEL_HIGH", "ABBA")):
+        rows = "".join(f"{n}\tx?\tyes\tno\tA\tc\td\t{letter}\n" for n, letter in enumerate(said))
+        (tmp_path / f"m_{stem}.tsv").write_text(header + rows, encoding="utf-8")
+    (tmp_path / "results").mkdir()
+    for path in tmp_path.glob("m_*.tsv"):
+        path.rename(tmp_path / "results" / path.name)
+    capsys.readouterr()
+    assert cli.main(["score", "results=results", "build=out", "output=s", "resamples=20", "json=true"]) == cli.DONE
+    printed = json.loads(capsys.readouterr().out)
+    (drop,) = printed["drops"]
+    assert (drop["benchmark"], drop["severity"], drop["clean"], drop["degraded"], drop["drop"]) == ("MMStar", "high", 1.0, 0.5, 0.5)
+    assert [line["operator"] for line in printed["by_operator"]] == ["dark_illumination"]
+
+
+def test_a_folder_that_cannot_be_written_and_a_full_disk(
+    source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    command = ["build", f"source={source}", "output=out", *QUICK]
+    with monkeypatch.context() as patched:
+        patched.setattr(staging.os, "access", lambda path, mode: False)
+        assert cli.main(command) == cli.FAILED
+        assert "output folder out: it is not writable" in capsys.readouterr().err
+
+    def full(self: staging.Growing, name: str, data: bytes) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(staging.Growing, "append", full)
+        assert cli.main(command) == cli.FAILED
+        assert "no space left in out. What is done is kept: make room" in capsys.readouterr().err
+    assert not [name for name in files(tmp_path / "out") if not name.startswith(staging.FOLDER)]
+    assert cli.main(command) == cli.DONE
+
+
+def test_ctrl_c_and_two_builds_at_once(source: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    source.write_text("index\timage\n" + "".join(f"{n}\t{picture(n % 256)}\n" for n in range(1500)), encoding="utf-8")
+    command = ["build", f"source={source}", "output=out", *QUICK]
+    root = Path(cli.__file__).resolve().parent.parent
+    environment = {**os.environ, "PYTHONPATH": str(root)}
+    with subprocess.Popen(
+        [sys.executable, "-m", "degrade.cli", *command], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment
+    ) as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        while "files to write" not in process.stdout.readline():
+            assert process.poll() is None, process.stderr.read()
+        assert cli.main(command) == cli.FAILED
+        assert "another build is at work in out" in capsys.readouterr().err
+        process.send_signal(signal.SIGINT)
+        assert process.wait(60) == cli.INTERRUPTED
+        assert process.stderr.read() == "degrade: interrupted; the same command goes on where this one stopped\n"
+    assert not [name for name in files(tmp_path / "out") if not name.startswith(staging.FOLDER)]
+    assert cli.main(command) == cli.DONE
+    assert cli.main(["verify", "build=out", "sample=1"]) == cli.DONE

@@ -131,8 +131,13 @@ def test_shards_of_a_table_and_rows_from_anywhere(tmp_path: Path) -> None:
 
 def test_images_beside_a_table(tmp_path: Path) -> None:
     (tmp_path / "a.png").write_bytes(image(1))
-    rows = [{"index": str(n), "image": {"bytes": None, "path": path}} for n, path in enumerate(["a.png", "../t.parquet", "b.png"])]
-    assert read(write(tmp_path / "t.parquet", rows))[2] == [(image(1),), (), ()]
+    rows = [{"index": str(n), "image": {"bytes": None, "path": path}} for n, path in enumerate(["a.png", "../t.parquet", "b.png", None])]
+    (table,) = open_sources(str(write(tmp_path / "t.parquet", rows)))
+    entries = table.scan().entries
+    assert [entry.kind for entry in entries] == ["payload", "broken", "broken", "empty"]
+    assert "'b.png' is no file in" in entries[2].reason
+    assert table.images(next(table.rows())).parts == (image(1),)
+    assert [row.cells[1] for row in table.rows(1)] == ["", "", ""]
 
 
 def test_a_folder_of_images(tmp_path: Path) -> None:

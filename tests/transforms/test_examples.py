@@ -54,4 +54,4 @@ def test_recover(training, tmp_path: Path):
     result = json.loads((tmp_path / "recover.json").read_text(encoding="utf-8"))
     assert len(result["recovered"]) == 2
     assert {row["mixture"] for row in result["attack"]["rows"]} >= {"none", "equal", "by gradient, 4 starts of 2 steps"}
-    assert (tmp_path / "recover.png").stat().st_size > 1000
+    assert (tmp_path / "recover.jpg").stat().st_size > 1000

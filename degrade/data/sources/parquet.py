@@ -59,10 +59,12 @@ class ParquetSource(CellImages):
         indices: list[str] = []
         found: list[tuple[Kind, str]] = []
         size = 0
-        for row in self.rows():
+        for row, reason in self._rows(0):
             indices.append(row.index)
             cell = row.cells[1]
             try:
+                if reason:
+                    raise RowError(reason)
                 if not row.index:
                     raise RowError("the index cell is empty")
                 image = cells.parse(cell)
@@ -76,6 +78,10 @@ class ParquetSource(CellImages):
         return Scan(resolve(indices, found), digest.hexdigest(), size)
 
     def rows(self, start: int = 0) -> Iterator[Row]:
+        return (row for row, _ in self._rows(start))
+
+    def _rows(self, start: int) -> Iterator[tuple[Row, str]]:
+        """Rows, each with the reason why its image cannot be read, or "" where it can."""
         number = 0
         for raw_number, raw in enumerate(self._raw()):
             low = {name.lower(): value for name, value in raw.items()}
@@ -84,7 +90,12 @@ class ParquetSource(CellImages):
                 continue
             if number >= start:
                 texts = [converted[name] for name in self._layout.columns]
-                yield Row(number, texts[0], (texts[0], self._cell(low["image"]), *texts[1:]))
+                cell, reason = "", ""
+                try:
+                    cell = self._cell(low["image"])
+                except RowError as error:
+                    reason = str(error)
+                yield Row(number, texts[0], (texts[0], cell, *texts[1:])), reason
             number += 1
 
     def _raw(self) -> Iterator[dict[str, Any]]:
@@ -107,8 +118,12 @@ class ParquetSource(CellImages):
             return bytes(image)
         if image.get("bytes"):
             return bytes(image["bytes"])
-        for root in self.roots if image.get("path") else ():
+        if not image.get("path"):
+            return b""
+        for root in self.roots:
             path = (root / str(image["path"])).resolve()
             if path.is_file() and any(path.is_relative_to(allowed) for allowed in self.roots):
                 return path.read_bytes()
-        return b""
+        raise RowError(
+            f"the image {image['path']!r} is no file in {', '.join(map(str, self.roots))}; name further folders with image_roots"
+        )

@@ -1,0 +1,35 @@
+"""The canonical instance: the sample built with seed 0, to the byte."""
+
+import hashlib
+from pathlib import Path
+
+import pytest
+
+from degrade.build import build
+from degrade.builder.folder import sha256
+from degrade.config import BuildConfig
+from degrade.data import images, manifest
+
+DIGESTS = Path(__file__).resolve().parents[2] / "docs" / "sample.sha256"  # `sha256sum --check` reads it, too
+RECORDS = "8ccc77669be1d0169027d71418c8cf7db8bb24b5c5c7b10aa850c4623b429740"
+"""Of the lines of all manifests, without their headers, in which library versions stand."""
+
+LIBJPEG_TURBO = "3."
+"""Releases of libjpeg-turbo that write these bytes: 3.1.0 to 3.2.0 were tried, as Pillow and imagecodecs bring them along. The sample is JPEG
+in and out, so no other codec takes part."""
+
+
+def test_the_sample_with_seed_0(tmp_path: Path) -> None:
+    if not images.codec_versions()["libjpeg_turbo"].startswith(LIBJPEG_TURBO):
+        pytest.skip(f"Pillow has libjpeg-turbo {images.codec_versions()['libjpeg_turbo']}; the digests are of {LIBJPEG_TURBO}x")
+    report = build(BuildConfig(output=str(tmp_path), device="cpu"))
+    expected = {name: digest for digest, name in map(str.split, DIGESTS.read_text().splitlines())}
+    found = {path.name: sha256(path) for path in report.files}
+    assert len(found) == 6 * (3 + 16 + 1)
+    changed = sorted(name for name in expected | found if expected.get(name) != found.get(name))
+    assert not changed, f"If pixels were meant to move: say so in CHANGELOG.md, and run `sha256sum *.tsv > {DIGESTS.name}` in a new build"
+    lines = hashlib.sha256()
+    for path in sorted(tmp_path.glob("*" + manifest.SUFFIX)):
+        for line in manifest.lines(path):
+            lines.update(manifest.dump(line))
+    assert lines.hexdigest() == RECORDS
