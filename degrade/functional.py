@@ -99,7 +99,7 @@ def apply(
     default_keys = [str(n) for n in range(count)]
     names = default_keys if keys is None else each_key(keys, count)
     if seed is None:
-        seed = int(torch.randint(2**63 - 1, (), dtype=torch.int64).item())
+        seed = int(torch.randint(2**63 - 1, (), dtype=torch.int64, device="cpu").item())
     elif not isinstance(seed, int) or isinstance(seed, bool):
         raise TypeError(f"seed: got {type(seed).__name__}, want an integer or None")
     jobs = [(op, i, op.draw(size, i, Stream(seed, key, op.name))) for op, i, key in zip(operators, intensities, names, strict=True)]
@@ -171,7 +171,7 @@ def _run(images: Tensor, jobs: Sequence[Job | None], gradient: Tensor | None, qu
         return _group(images, jobs, gradient, quantize)
     # Sorted by group once, and back once: copying single groups in and out would move the whole batch for each of them.
     order = [n for at in groups.values() for n in at]
-    index = _upload({"there": torch.tensor(order), "back": torch.tensor(order).argsort()}, images.device)
+    index = _upload({"there": torch.tensor(order, device="cpu"), "back": torch.tensor(order, device="cpu").argsort()}, images.device)
     sizes = [len(at) for at in groups.values()]
     parts = torch.split(images.index_select(0, index["there"]), sizes)
     gradients = [None] * len(sizes) if gradient is None else torch.split(gradient.index_select(0, index["there"]), sizes)
@@ -190,7 +190,7 @@ def _group(images: Tensor, group: Sequence[Job | None], gradient: Tensor | None,
     operator, size = jobs[0][0], (images.shape[-2], images.shape[-1])
     intensities = [i for _, i, _ in jobs]
     plan = operator.plan(size, intensities, [params for _, _, params in jobs])
-    uploaded = _upload({**plan, "": torch.tensor(intensities, dtype=torch.float64)}, images.device)
+    uploaded = _upload({**plan, "": torch.tensor(intensities, dtype=torch.float64, device="cpu")}, images.device)
     intensity = uploaded.pop("")
     if gradient is not None:  # the host's values, so that the pixels are those of the plan, with the caller's gradient
         intensity = quantize_.straight_through(gradient.double(), intensity)

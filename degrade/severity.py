@@ -45,7 +45,7 @@ def shortest_decimal(value: float, dtype: torch.dtype) -> float:
         return value
     for digits in range(1, 18):
         candidate = float(f"{value:.{digits}g}")
-        if torch.tensor(candidate, dtype=dtype).item() == value:
+        if torch.tensor(candidate, dtype=dtype, device="cpu").item() == value:
             return candidate
     return value
 

@@ -117,7 +117,7 @@ class RandomDegradation(nn.Module):
         """
         if epoch is not None and keys is None:
             raise ValueError(f"epoch: got {epoch!r} without keys; want keys as well (without them each call draws anew)")
-        seed = self.seed if keys is not None else int(torch.randint(2**63 - 1, (), dtype=torch.int64).item())
+        seed = self.seed if keys is not None else int(torch.randint(2**63 - 1, (), dtype=torch.int64, device="cpu").item())
         turn = 0 if epoch is None else _integer(epoch, "epoch")
         flat, structure = tree_flatten(inputs if len(inputs) != 1 else inputs[0])
         places = _images_in(flat)

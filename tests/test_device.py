@@ -129,14 +129,12 @@ def test_apply_makes_nothing_without_a_device(name, severity):
 def test_default_device_does_not_matter(name):
     """Everything that is made says where: under another default device the result is the same."""
     given = batch(name)
-    wanted = degrade.apply(given, name, "mid", seed=1)
-    operator: Operator = degrade.OPERATORS[name]
-    size = tuple(given.shape[-2:])
-    plan = operator.plan(size, [0.45] * 2, [operator.draw(size, 0.45, Stream(1, key, name)) for key in "01"])
-    intensity = torch.tensor([0.45] * 2, dtype=torch.float64)
+    wanted, records = degrade.apply(given, name, "mid", seed=1, return_records=True)
+    floats = degrade.apply(given / 255, name, "mid", seed=1)
     with torch.device("meta"):
-        laws.assert_same(operator.apply(given, plan, intensity), wanted, "bytes")
-        assert operator.apply(given.float(), plan, intensity).device.type == "cpu"
+        laws.assert_same(degrade.apply(given, name, "mid", seed=1), wanted, "bytes")
+        laws.assert_same(degrade.replay(given, records), wanted, "replay")
+        assert degrade.apply(given / 255, name, "mid", seed=1).device == floats.device
 
 
 # -- the accelerator itself: it sees what it should ---------------------------------------------------------------------------------

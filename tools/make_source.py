@@ -2,9 +2,9 @@
 
 Usage: ``python tools/make_source.py ROWS.tsv OUTPUT.tsv [--side 128] [--bytes 200e6]``
 
-ROWS.tsv has an ``index`` column, and any others. Every row gets an image of its own: a cut from a photograph of the packaged sample, at most
-`side` pixels a side. Its rotations (index + 1,000,000 and so on) refer to it, as in MMBench. With ``--bytes`` the rows come again and again,
-under new indices, until the file is so large.
+ROWS.tsv has an ``index`` column, and any others. Every row gets an image of its own, a cut from a photograph of the packaged sample of at
+most `side` pixels a side; rotations (index + 1,000,000 and so on) refer to the first row's, as in MMBench. With ``--bytes`` the rows come
+again and again, under new indices, until the file is so large.
 """
 
 from __future__ import annotations

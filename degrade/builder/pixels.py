@@ -25,7 +25,7 @@ from degrade.suites import Variant
 T = TypeVar("T")
 Job = tuple[str, float]
 
-PIXELS_AT_ONCE = 1 << 24
+PIXELS_AT_ONCE = 1 << 22
 """Pixels degraded in one call: bounds memory where images are large."""
 
 WINDOW, WINDOW_BYTES = 16, 1 << 20

@@ -63,9 +63,9 @@ _SAMPLED = 16
 # Measured on the sample and on photographs of a megapixel, on one core of a server of 2023.
 _BYTES_A_PIXEL = {"jpeg": 0.35, "png": 1.3, "webp": 0.9}  # of degraded photographs, before base64
 _SECONDS_AN_IMAGE = 0.001  # of any size
-_SECONDS_A_MEGAPIXEL_ENCODED = 0.02
-_SECONDS_A_MEGAPIXEL = 0.06  # degraded by an operator
-_SECONDS_A_MEGAPIXEL_OF_MEAN_SHIFT = 2.2  # times the intensity: the radius grows with it
+_SECONDS_A_MEGAPIXEL_ENCODED = 0.012
+_SECONDS_A_MEGAPIXEL = 0.04  # degraded by an operator
+_SECONDS_A_MEGAPIXEL_OF_MEAN_SHIFT = 1.2  # times the intensity: the radius grows with it
 
 
 def estimate_of(config: BuildConfig, tables: Sequence[Table]) -> Estimate:

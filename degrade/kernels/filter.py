@@ -107,8 +107,8 @@ def _gaussian_blur_cpu(images: Tensor, kernel: Tensor) -> Tensor:
     size = kernel.shape[1]
     weights = (fixed_point(kernel) * _UNIT).float()
     planes = images.contiguous().flatten(0, 1)
-    sums = torch.empty(planes.shape, dtype=torch.float32)
-    out = torch.empty(planes.shape, dtype=torch.float64)
+    sums = torch.empty(planes.shape, dtype=torch.float32, device="cpu")
+    out = torch.empty(planes.shape, dtype=torch.float64, device="cpu")
     lines = native.function("degrade_gaussian_lines", *[native.POINTER] * 4, *[native.INT] * 4)
     columns = native.function("degrade_gaussian_columns", *[native.POINTER] * 3, *[native.INT] * 5)
     blocks = -(-height // _ROWS)
@@ -119,7 +119,7 @@ def _gaussian_blur_cpu(images: Tensor, kernel: Tensor) -> Tensor:
 
     def horizontal(n: int) -> None:
         plane, taps, first, last = part(n)
-        line = torch.empty(width + size + _ROWS, dtype=torch.float32)
+        line = torch.empty(width + size + _ROWS, dtype=torch.float32, device="cpu")
         lines(planes[plane].data_ptr(), taps, sums[plane].data_ptr(), line.data_ptr(), width, size, first, last)
 
     def vertical(n: int) -> None:
@@ -188,12 +188,12 @@ def _correlate_cpu(images: Tensor, kernels: Tensor) -> Tensor:
     size = kernels.shape[-1]
     padded = mirror_around(images, size // 2, size - 1 - size // 2).contiguous()
     kernels = kernels.contiguous()
-    out = torch.empty(images.shape, dtype=torch.uint8)
+    out = torch.empty(images.shape, dtype=torch.uint8, device="cpu")
     body = native.function("degrade_correlate", *[native.POINTER] * 4, *[native.INT] * 3)
 
     def plane(n: int) -> None:
         b, c = divmod(n, channels)
-        sums = torch.empty(width, dtype=torch.int32)
+        sums = torch.empty(width, dtype=torch.int32, device="cpu")
         body(padded[b, c].data_ptr(), kernels[b].data_ptr(), out[b, c].data_ptr(), sums.data_ptr(), height, width, size)
 
     native.parallel(len(images) * channels, plane)

@@ -330,7 +330,7 @@ def _each_image(function: Callable[..., None], tensors: list[Tensor | None], ord
     batch, height, width = order.shape
     channels = next(t.shape[1] for t in tensors if t is not None)
     order, distance = order.contiguous(), distance.contiguous()
-    status = torch.zeros(batch, dtype=torch.int64)
+    status = torch.zeros(batch, dtype=torch.int64, device="cpu")
 
     def work(n: int) -> None:
         pointers = [None if t is None else t[n].data_ptr() for t in tensors]

@@ -95,8 +95,8 @@ def quantisation_tables(qualities: Sequence[int]) -> Tensor:
     wrong = [quality for quality in qualities if not 1 <= quality <= 100]
     if wrong:
         raise ValueError(f"qualities: got {wrong[0]}, a JPEG quality is within 1..100")
-    percent = torch.tensor([5000 // q if q < 50 else 200 - 2 * q for q in qualities], dtype=torch.int32)
-    base = torch.tensor((_LUMINANCE, _CHROMINANCE), dtype=torch.int32)
+    percent = torch.tensor([5000 // q if q < 50 else 200 - 2 * q for q in qualities], dtype=torch.int32, device="cpu")
+    base = torch.tensor((_LUMINANCE, _CHROMINANCE), dtype=torch.int32, device="cpu")
     tables: Tensor = (base * percent[:, None, None, None] + 50) // 100
     return tables.clamp(1, 255)
 
@@ -185,7 +185,7 @@ def _to_rgb(luma: Tensor, chroma: Tensor, arithmetic: _Arithmetic) -> Tensor:
     red = luma + arithmetic.shift(_fixed(1.402) * cr, 16, 32768)
     green = luma + arithmetic.shift(-_fixed(0.34414) * cb - _fixed(0.71414) * cr, 16, 32768)
     blue = luma + arithmetic.shift(_fixed(1.772) * cb, 16, 32768)
-    return torch.stack([red, green, blue], 1).clamp(0, 255)
+    return quantize.clip(torch.stack([red, green, blue], 1), 0, 255)
 
 
 def _up_to(size: int, multiple: int) -> int:
@@ -227,7 +227,7 @@ def _blocks_roundtrip(planes: Tensor, tables: Tensor, arithmetic: _Arithmetic) -
     coefficients = arithmetic.quantise(arithmetic.shift(_dct(rows, 3), 15, 1 << 14), step)
     columns = arithmetic.shift(_inverse_dct(coefficients, 3), 11, 1 << 10)
     samples = arithmetic.shift(_inverse_dct(columns, 5), 18, 1 << 17)  # 3 bits more: both transforms carry a factor of sqrt(8) per axis
-    return samples.clamp(-128, 127).reshape(planes.shape)
+    return quantize.clip(samples, -128, 127).reshape(planes.shape)
 
 
 def _products(matrix: _Matrix, values: Sequence[Tensor]) -> list[Tensor]:

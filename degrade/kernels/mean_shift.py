@@ -275,11 +275,11 @@ def _climb_natively(
         raise ValueError(f"mean_shift: every radius must lie in 0..{MAX_RADIUS}, got {radius.tolist()}")
     batch, _, height, width = images.shape
     # The C body reads up to 32 values past the planes.
-    planes = torch.zeros(images.numel() + 32, dtype=torch.int16 if rounded else torch.float64)
+    planes = torch.zeros(images.numel() + 32, dtype=torch.int16 if rounded else torch.float64, device="cpu")
     planes[: images.numel()].view(images.shape).copy_(images)
     wanted = wanted.contiguous()
-    result = torch.zeros(images.shape, dtype=torch.float64)
-    windows = torch.zeros((batch if keep_windows else 0, 6, height, width), dtype=torch.float64)
+    result = torch.zeros(images.shape, dtype=torch.float64, device="cpu")
+    windows = torch.zeros((batch if keep_windows else 0, 6, height, width), dtype=torch.float64, device="cpu")
     sizes = [(spatial.item(), limit.item()) for spatial, limit in zip(*_window(radius, level), strict=True)]
     native_climb = native.function(
         "degrade_mean_shift_climb", *[native.POINTER] * 3, *[native.INT] * 4, *[native.DOUBLE] * 2, *[native.POINTER] * 2

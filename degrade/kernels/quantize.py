@@ -19,7 +19,7 @@ def clip(values: Tensor, low: float, high: float) -> Tensor:
     The gradient of ``torch.clamp`` at the ends is 1 in some versions of torch and 0 in others.
     """
     clipped = values.clamp(low, high)
-    return torch.where(clipped == values, values, clipped.detach()) if values.is_floating_point() else clipped
+    return torch.where(clipped == values, values, clipped.detach()) if values.requires_grad else clipped
 
 
 def trunc(values: Tensor, dtype: torch.dtype) -> Tensor:

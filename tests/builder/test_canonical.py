@@ -15,8 +15,8 @@ RECORDS = "8ccc77669be1d0169027d71418c8cf7db8bb24b5c5c7b10aa850c4623b429740"
 """Of the lines of all manifests, without their headers, in which library versions stand."""
 
 LIBJPEG_TURBO = "3."
-"""Releases of libjpeg-turbo that write these bytes: 3.1.0 to 3.2.0 were tried, as Pillow and imagecodecs bring them along. The sample is JPEG
-in and out, so no other codec takes part."""
+"""Releases of libjpeg-turbo that write these bytes: 3.1.0 to 3.2.0 were tried, as Pillow and imagecodecs bring them along. The sample is
+JPEG in and out, so no other codec takes part."""
 
 
 def test_the_sample_with_seed_0(tmp_path: Path) -> None:

@@ -145,6 +145,7 @@ def test_a_file_that_changes_in_between_is_noticed(tmp_path: Path) -> None:
 def test_folders_names_and_mistakes(tmp_path: Path) -> None:
     for name in ("mmstar", "My set (1), new"):
         source(tmp_path, ("1", IMAGE, "a")).path.rename(tmp_path / f"{name}.tsv")
+    source(tmp_path, ("1", IMAGE, "a")).path.rename(tmp_path / "R-Bench-Dis.tsv")  # degraded already
     assert [table.benchmark for table in open_sources(str(tmp_path))] == ["MMStar", "My set (1), new"]
     (tmp_path / "mmstar.tsv").rename(tmp_path / "MMStar.tsv")
     assert open_sources("mm-star", data_dir=tmp_path)[0].path == tmp_path / "MMStar.tsv"

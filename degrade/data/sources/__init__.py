@@ -35,6 +35,7 @@ def open_sources(
 
     Args:
         source: ``sample``, ``mmr``, a file, a folder of files or of images, or the name of a benchmark whose file is in `data_dir`.
+            R-Bench-Dis in a folder is left aside: it is degraded already.
         image_roots: folders that image paths in tables may point into, besides the files' own.
         questions, images: with ``mmr``, its question file, and the folder or zip file of its images.
 
@@ -50,7 +51,7 @@ def open_sources(
     roots = [Path(root).expanduser() for root in image_roots]
     files = [place]
     if place.is_dir():
-        files = sorted(path for path in place.iterdir() if path.suffix.lower() in SUFFIXES and path.is_file())
+        files = sorted(path for path in place.iterdir() if path.suffix.lower() in SUFFIXES and path.is_file() and not _only_scored(path))
         if not files and next(image_files(place), None):
             return [FolderSource(place, place.resolve().name)]
         if not files:
@@ -83,6 +84,12 @@ def _place(source: str, data_dir: Path) -> Path:
     raise SourceError(
         f"source {source!r}: {data_dir / name}.tsv is not there. `degrade download benchmarks=[{name}] output={data_dir}` fetches it"
     )
+
+
+def _only_scored(path: Path) -> bool:
+    """Whether a file is that of a benchmark whose images are degraded already, as `degrade download` leaves it beside the others."""
+    name = suites.canonical(_table(path)[0])
+    return name in suites.BENCHMARKS and not suites.BENCHMARKS[name].degraded
 
 
 def _table(path: Path) -> tuple[str, str]:

@@ -65,7 +65,7 @@ class LensFlare(Operator[Params]):
         return {
             "flare": torch.from_numpy(np.stack([_painted(size, p) for p in params])),
             "kernel": filter.stack_about_centre(kernels),
-            "colour": torch.tensor(COLOUR)[None, :, None, None].repeat(len(params), 1, 1, 1),
+            "colour": torch.tensor(COLOUR, device="cpu")[None, :, None, None].repeat(len(params), 1, 1, 1),
         }
 
     def apply(self, images: Tensor, plan: Plan, intensity: Tensor) -> Tensor:

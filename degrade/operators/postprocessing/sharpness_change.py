@@ -32,7 +32,7 @@ class SharpnessChange(Operator[NoParams]):
             return {}
         line = filter.gaussian_weights(BLUR_SIZE, BLUR_SIGMA)
         blur = torch.from_numpy(filter.to_fixed_point(np.outer(line, line)))
-        return {"blurred": torch.tensor([i == 0 for i in intensities]), "blur": blur.expand(len(intensities), -1, -1)}
+        return {"blurred": torch.tensor([i == 0 for i in intensities], device="cpu"), "blur": blur.expand(len(intensities), -1, -1)}
 
     def apply(self, images: Tensor, plan: Plan, intensity: Tensor) -> Tensor:
         image = levels(images)

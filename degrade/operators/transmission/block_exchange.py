@@ -68,7 +68,7 @@ class BlockExchange(Operator[Params]):
                 one, other = row1 * columns + column1, row2 * columns + column2
                 order[one], order[other] = order[other], order[one]
             source[: len(order)] = order
-        return {"block": torch.tensor(blocks), "grid": torch.tensor(grids), "source": torch.from_numpy(sources)}
+        return {"block": torch.tensor(blocks, device="cpu"), "grid": torch.tensor(grids, device="cpu"), "source": torch.from_numpy(sources)}
 
     def apply(self, images: Tensor, plan: Plan, intensity: Tensor) -> Tensor:
         height, width = images.shape[-2:]

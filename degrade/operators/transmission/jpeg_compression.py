@@ -31,7 +31,7 @@ class JpegCompression(Operator[NoParams]):
 
     def plan(self, size: Size, intensities: Sequence[float], params: Sequence[NoParams]) -> Plan:
         qualities = [quality(i) for i in intensities]
-        return {"quality": torch.tensor(qualities, dtype=torch.int32), "tables": jpeg.quantisation_tables(qualities)}
+        return {"quality": torch.tensor(qualities, dtype=torch.int32, device="cpu"), "tables": jpeg.quantisation_tables(qualities)}
 
     def apply(self, images: Tensor, plan: Plan, intensity: Tensor) -> Tensor:
         return jpeg.roundtrip(images, plan["quality"], plan["tables"])

@@ -26,8 +26,11 @@ class MeanShift(Operator[NoParams]):
     coloured = True
 
     def plan(self, size: Size, intensities: Sequence[float], params: Sequence[NoParams]) -> Plan:
-        radius = torch.tensor([int(RADIUS * i) for i in intensities], dtype=torch.int32)
-        return {"radius": radius, "reach": torch.arange(int(radius.max()))}  # its length bounds the radius where looking would sync
+        radius = torch.tensor([int(RADIUS * i) for i in intensities], dtype=torch.int32, device="cpu")
+        return {
+            "radius": radius,
+            "reach": torch.arange(int(radius.max()), device="cpu"),
+        }  # its length bounds the radius where looking would sync
 
     def apply(self, images: Tensor, plan: Plan, intensity: Tensor) -> Tensor:
         return mean_shift.mean_shift(images, plan["radius"], rounded=False, max_radius=len(plan["reach"]))

@@ -34,7 +34,7 @@ class ScanLines(Operator[NoParams]):
     params = NoParams
 
     def plan(self, size: Size, intensities: Sequence[float], params: Sequence[NoParams]) -> Plan:
-        row = torch.arange(size[0])
+        row = torch.arange(size[0], device="cpu")
         return {"dark": torch.stack([row % period(i) < width(i) for i in intensities])}
 
     def apply(self, images: Tensor, plan: Plan, intensity: Tensor) -> Tensor:
