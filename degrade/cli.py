@@ -29,6 +29,7 @@ from degrade.progress import Progress, duration
 if TYPE_CHECKING:
     from degrade.build import Estimate
 
+RESUMABLE = ("build", "images", "download")
 DONE, FAILED, WRONG, INTERRUPTED = 0, 1, 2, 130
 FLAGS = ("--help", "--multirun", "--cfg", "--config-dir", "--debug", "--version")
 
@@ -230,7 +231,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         return _main([a for a in arguments if a != "--debug"])
     except KeyboardInterrupt:
-        print("degrade: interrupted; the same command goes on where this one stopped", file=sys.stderr)
+        goes_on = "; the same command goes on where this one stopped" if arguments[0] in RESUMABLE else ""
+        print(f"degrade: interrupted{goes_on}", file=sys.stderr)
         return INTERRUPTED
     except (OSError, ValueError) as error:
         if debug:

@@ -31,6 +31,8 @@ import degrade.kernels
 NAME = "pretend"
 _setup_privateuseone_for_python_backend(NAME)
 torch.pretend.get_amp_supported_dtype = lambda: [torch.float16, torch.bfloat16]  # type: ignore[attr-defined]  # autocast asks for it
+torch.pretend.get_rng_state = lambda device=None: torch.empty(0)  # type: ignore[attr-defined]  # opcheck asks for it
+torch.pretend.set_rng_state = lambda state, device=None: None  # type: ignore[attr-defined]
 DEVICE = torch.device(NAME, 0)
 
 # The result's shape or value has to be known on the host.

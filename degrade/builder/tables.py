@@ -85,7 +85,8 @@ def estimate_of(config: BuildConfig, tables: Sequence[Table]) -> Estimate:
             degrading = sum(_degrading(table.wanted[stem], shares) for stem in missing) if on_cpu else 0.0
             seconds += pixels / 1e6 * (degrading + len(missing) * _SECONDS_A_MEGAPIXEL_ENCODED)
             seconds += len(payloads) * len(missing) * _SECONDS_AN_IMAGE
-    workers = (os.cpu_count() or 1) if config.workers is None else max(1, config.workers)
+    cores = os.cpu_count() or 1
+    workers = cores if config.workers is None else min(cores, max(1, config.workers))
     return Estimate(files, done, rows, count, round(size), seconds / workers)
 
 

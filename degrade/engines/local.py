@@ -27,21 +27,22 @@ def ordered(work: Callable[[Item], Result], items: Iterable[Item], workers: int 
     """
     if workers is None:
         workers = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    if workers == 0:
-        yield from map(work, items)
-        return
     before = torch.get_num_threads()
-    if workers > 1:
-        torch.set_num_threads(1)  # images are the unit of parallel work; threads inside operators would only compete
-    pool = ThreadPoolExecutor(workers, thread_name_prefix="degrade", initializer=torch.set_num_threads, initargs=(torch.get_num_threads(),))
-    pending: deque[Future[Result]] = deque()
+    torch.set_num_threads(1)  # images are the unit of parallel work; threads inside operators would only compete
     try:
-        for item in items:
-            pending.append(pool.submit(work, item))
-            if len(pending) >= workers * ITEMS_A_WORKER:
+        if workers == 0:
+            yield from map(work, items)
+            return
+        pool = ThreadPoolExecutor(workers, thread_name_prefix="degrade", initializer=torch.set_num_threads, initargs=(1,))
+        pending: deque[Future[Result]] = deque()
+        try:
+            for item in items:
+                pending.append(pool.submit(work, item))
+                if len(pending) >= workers * ITEMS_A_WORKER:
+                    yield pending.popleft().result()
+            while pending:
                 yield pending.popleft().result()
-        while pending:
-            yield pending.popleft().result()
+        finally:
+            pool.shutdown(wait=True, cancel_futures=True)
     finally:
-        pool.shutdown(wait=True, cancel_futures=True)
         torch.set_num_threads(before)

@@ -15,6 +15,7 @@ no second one and take it on the first; there OpenCV reads outside the image.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
@@ -31,7 +32,7 @@ _PAD = 4  # pixels around padded maps: a neighbour's own neighbour is at most so
 _FAR = 1e6  # distance of the frame
 _NEVER = torch.iinfo(torch.int32).max  # order of a pixel that is not filled
 _LANES = 128  # most pixels of one step
-_USUAL_STEPS, _STEPS_PER_PIXEL = 2048, 6  # unions of large rectangles need at most so many, the latter for each pixel of height + width
+_USUAL_STEPS, _STEPS_PER_PIXEL = 1024, 6  # unions of large rectangles seldom need more, the latter for each pixel of height + width
 _BLOCK = 2**16  # pixels whose terms the reference holds at once
 _MOST_PIXELS = 2**31
 
@@ -89,7 +90,9 @@ def inpaint(images: Tensor, order: Tensor, distance: Tensor, schedule: Tensor) -
         order, distance, schedule: what :func:`march` made, on the device of the images.
 
     Returns:
-        A new tensor of the same shape and dtype.  Its gradient is exact; at the kink of the bounded term, Jx = Jy = 0, that term gives 0.
+        A new tensor of the same shape and dtype.  Its gradient is exact but near the kink of the bounded term: where Jx^2 + Jy^2 is at most
+        sum(w)^2, the image hardly changes (by a fraction of a level from pixel to pixel), and that term is held fixed.  Its true slope has
+        no bound there, and the slopes multiply from ring to ring: in photographs they would reach 1e18.
 
     Raises:
         TypeError, ValueError: for images of another dtype, or shapes that do not fit.
@@ -130,22 +133,10 @@ class _Maps(NamedTuple):
 class _Terms(NamedTuple):
     """What the sums for M pixels run over: K neighbours, with weight 0 where one does not take part."""
 
-    weight: Tensor  # (M, K) float32
-    colour: Tensor  # (M, K) int64: place of the colour
-    right: Tensor  # places whose difference, times the scale, is the gradient
-    left: Tensor
-    below: Tensor
-    above: Tensor
-    scale_x: Tensor  # (M, K) int64: 1 or 2
-    scale_y: Tensor
-
-
-class _Sums(NamedTuple):
-    """The sums for M pixels with C channels."""
-
-    weight: Tensor  # (M, 1): sum(w), 1 in place of 0
-    x: Tensor  # (M, C): Jx
-    y: Tensor
+    weight: Tensor  # (M, K, 1)
+    total: Tensor  # (M, 1): sum of the weights, 1 in place of 0
+    places: Tensor  # (5, M, K) int64: of the colour; of the two ends, right and below; of the two starts, left and above, of its gradient
+    steep: Tensor  # (2, M, K, 1): the weight times 1 or 2, by which the differences between these count
 
 
 def _slope(rank: Tensor, distance: Tensor, step: int) -> Tensor:
@@ -186,8 +177,13 @@ def _maps(order: Tensor, distance: Tensor) -> _Maps:
     )
 
 
-def _terms(maps: _Maps, pixel: Tensor) -> _Terms:
-    """The neighbours of (..., M) padded pixels that are known when these are filled."""
+def _in_order(parts: Tensor, dim: int) -> Tensor:
+    """The sum over ``dim``, one by one: a reduction has an order of its own."""
+    return functools.reduce(torch.add, parts.unbind(dim))
+
+
+def _terms(maps: _Maps, pixel: Tensor, dtype: torch.dtype) -> _Terms:
+    """The neighbours of (S, M) padded pixels that are known when these are filled; all with a leading dimension S."""
     pixel = pixel[..., None]
     near = pixel + maps.offset
     rank = maps.rank[pixel]
@@ -195,42 +191,36 @@ def _terms(maps: _Maps, pixel: Tensor) -> _Terms:
     apart = (maps.distance[near] - maps.distance[pixel]).abs()
     nearness = (1 / (1 + apart.to(torch.float64))).to(torch.float32)  # in float64, as in OpenCV
     weight = maps.cube * nearness * torch.where(along > 0.01, along, 1e-6)
+    weight = torch.where((maps.rank[near] < rank) & maps.inside[near], weight, 0).to(dtype)
+    total = _in_order(weight, 2)
     right, left, below, above = ((maps.rank[near + step] < rank).to(torch.int64) for step in (1, -1, maps.stride, -maps.stride))
     row, column = maps.row[near], maps.column[near]
+    read = (near, row + right, column + below * maps.stride, row - left, column - above * maps.stride)
     return _Terms(
-        weight=torch.where((maps.rank[near] < rank) & maps.inside[near], weight, 0),
-        colour=maps.place[near],
-        right=maps.place[row + right],
-        left=maps.place[row - left],
-        below=maps.place[column + below * maps.stride],
-        above=maps.place[column - above * maps.stride],
-        scale_x=1 + right * left,
-        scale_y=1 + below * above,
+        weight=weight[..., None],
+        total=torch.where(total > 0, total, 1)[..., None],
+        places=maps.place[torch.stack(read, dim=1)],
+        steep=(weight[:, None] * torch.stack((1 + right * left, 1 + below * above), dim=1))[..., None],
     )
 
 
-def _value(maps: _Maps, terms: _Terms, colours: Tensor) -> tuple[Tensor, _Sums]:
-    """(M, C) values before clipping and rounding, from the (places, C) colours."""
-    weight = terms.weight.to(colours.dtype)[..., None]
-    gx = (colours[terms.right] - colours[terms.left]) * terms.scale_x[..., None]
-    gy = (colours[terms.below] - colours[terms.above]) * terms.scale_y[..., None]
-    rx, ry = maps.rx[:, None].to(colours.dtype), maps.ry[:, None].to(colours.dtype)
-    parts = torch.cat((weight * colours[terms.colour], weight * gx * rx, weight * gy * ry, weight), dim=2)
-    total = parts[:, 0]
-    for k in range(1, parts.shape[1]):  # one by one: a reduction has its own order
-        total = total + parts[:, k]
-    channels = colours.shape[1]
-    mean, x, y = (total[:, k * channels : (k + 1) * channels] for k in range(3))
-    weights = total[:, 3 * channels :]
-    weights = torch.where(weights > 0, weights, 1)
+def _value(terms: _Terms, apart: Tensor, colours: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """(M, C) values before clipping and rounding, from the (places, C) colours; and Jx, Jy.  ``apart``: (2, 1, K, 1) rx, ry."""
+    read = colours[terms.places]
+    gradients = terms.steep * (read[1:3] - read[3:5]) * apart
+    mean, x, y = _in_order(torch.cat(((terms.weight * read[0])[None], gradients)), 2).unbind()
     square = x * x + y * y
     # A float32 root may be a bit off, MKL's is; a float64 one, rounded, is not.
     length = torch.where(square > 0, square, 1).to(torch.float64).sqrt().to(square.dtype)
-    bounded = torch.where(square > 0, (x + y) / length, 0)
-    return mean / weights - bounded + 0.5, _Sums(weights, x, y)
+    bounded = (x + y) / length
+    if bounded.requires_grad:
+        bounded = torch.where(square > terms.total.square(), bounded, bounded.detach())
+    return mean / terms.total - bounded + 0.5, x, y
 
 
-def _steps(schedule: Tensor, maps: _Maps, width: int, places: int, backwards: bool = False) -> Iterator[tuple[Tensor, _Terms]]:
+def _steps(
+    schedule: Tensor, maps: _Maps, width: int, places: int, dtype: torch.dtype, backwards: bool = False
+) -> Iterator[tuple[Tensor, _Terms]]:
     """For each step the places of all images' pixels, (M,), and their terms; place ``places`` where there is no pixel."""
     batch = schedule.shape[0]
     image = torch.arange(batch, device=schedule.device)[:, None, None]
@@ -241,7 +231,7 @@ def _steps(schedule: Tensor, maps: _Maps, width: int, places: int, backwards: bo
     size = max(1, _BLOCK // max(batch * schedule.shape[2], 1))
     blocks = [torch.split(p.movedim(1, 0).flatten(1), size) for p in (pixel, place)]
     for block_pixel, block_place in list(zip(*blocks, strict=True))[::order]:
-        terms = [t.unbind() for t in _terms(maps, block_pixel)]
+        terms = [t.unbind() for t in _terms(maps, block_pixel, dtype)]
         yield from [(p, _Terms(*t)) for p, *t in zip(block_place.unbind(), *terms, strict=True)][::order]
 
 
@@ -259,9 +249,9 @@ def inpaint_reference(images: Tensor, order: Tensor, distance: Tensor, schedule:
     """As :func:`inpaint`, on any device and without a host copy: step by step, all pixels of a step at once."""
     maps = _maps(order, distance)
     colours = _as_places(images if images.is_floating_point() else images.to(torch.float32))
-    for place, terms in _steps(schedule, maps, images.shape[3], colours.shape[0] - 1):
-        value, _ = _value(maps, terms, colours)
-        clipped = value.clamp(0, 255)
+    apart = torch.stack((maps.rx, maps.ry)).to(colours.dtype)[:, None, :, None]
+    for place, terms in _steps(schedule, maps, images.shape[3], colours.shape[0] - 1, colours.dtype):
+        clipped = _value(terms, apart, colours)[0].clamp(0, 255)
         colours.index_put_((place,), clipped if images.is_floating_point() else clipped.round())
     return _as_images(colours, images.shape).to(images.dtype)
 
@@ -272,27 +262,20 @@ def inpaint_backward_reference(
     """The gradient with respect to floating ``images``, of which ``inpaint`` made ``filled``: the steps in reverse."""
     maps = _maps(order, distance)
     before, colours, flow = _as_places(images), _as_places(filled), _as_places(gradient)
-    rx, ry = maps.rx[:, None].to(flow.dtype), maps.ry[:, None].to(flow.dtype)
-    for place, terms in _steps(schedule, maps, images.shape[3], colours.shape[0] - 1, backwards=True):
+    apart = torch.stack((maps.rx, maps.ry)).to(flow.dtype)[:, None, :, None]
+    nowhere = colours.shape[0] - 1
+    for place, terms in _steps(schedule, maps, images.shape[3], nowhere, flow.dtype, backwards=True):
         colours.index_put_((place,), before[place])  # as it stood before this step
-        value, (weights, x, y) = _value(maps, terms, colours)
-        out = torch.where((value < 0) | (value > 255) | (place == colours.shape[0] - 1)[:, None], 0, flow[place])
+        value, x, y = _value(terms, apart, colours)
+        out = torch.where((value < 0) | (value > 255) | (place == nowhere)[:, None], 0, flow[place])
         flow.index_put_((place,), torch.zeros_like(out))
         square = x * x + y * y
+        sloping = square > terms.total.square()
         # The derivatives of -(x + y) / sqrt(x^2 + y^2) are y (x - y) / (x^2 + y^2)^1.5 and x (y - x) / (x^2 + y^2)^1.5.
-        scale = torch.where(square > 0, out / torch.where(square > 0, square * square.sqrt(), 1), 0)
-        weight = terms.weight.to(flow.dtype)[..., None]
-        gx = (y * (x - y) * scale)[:, None] * (weight * terms.scale_x[..., None] * rx)
-        gy = (x * (y - x) * scale)[:, None] * (weight * terms.scale_y[..., None] * ry)
-        flows = (
-            (terms.colour, (out / weights)[:, None] * weight),
-            (terms.right, gx),
-            (terms.left, -gx),
-            (terms.below, gy),
-            (terms.above, -gy),
-        )
-        for to, amount in flows:
-            flow.index_put_((to,), amount, accumulate=True)
+        turn = torch.where(sloping, (x - y) * out / torch.where(sloping, square * square.sqrt(), 1), 0)
+        to_mean = ((out / terms.total)[:, None] * terms.weight)[None]
+        to_ends = torch.stack((y * turn, -x * turn))[:, :, None] * (terms.steep * apart)
+        flow.index_put_((terms.places,), torch.cat((to_mean, to_ends, -to_ends)), accumulate=True)
     return _as_images(flow, images.shape)
 
 

@@ -14,6 +14,7 @@ import torch
 import degrade
 from degrade import mixture
 from degrade.build import build, estimate, replay, variants
+from degrade.builder import pixels
 from degrade.config import BuildConfig, ConfigError
 from degrade.data import images, manifest
 from degrade.data.staging import FolderError
@@ -114,6 +115,23 @@ def test_manifest_lines(benchmark: Path, configure: Configure) -> None:
 @pytest.mark.parametrize("more", [{"workers": 2}, {"workers": 4, "batch": 1}, {"batch": 32}])
 def test_workers_and_batches_move_no_byte(benchmark: Path, configure: Configure, more: dict[str, int]) -> None:
     one, two = build(configure(benchmark, "one")), build(configure(benchmark, "two", **more))
+    assert digests(one.output) == digests(two.output)
+
+
+def test_neighbours_of_one_size_are_degraded_together_where_that_pays(
+    tmp_path: Path, configure: Configure, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rows = [(str(n), picture(n, (40, 24) if n % 3 else (24, 40))) for n in range(6)]
+    source = write_tsv(tmp_path / "s" / "sizes.tsv", ("index", "image"), rows)
+    sizes: list[int] = []
+    apply = degrade.apply
+    monkeypatch.setattr(degrade, "apply", lambda batch, *args, **more: (sizes.append(len(batch)), apply(batch, *args, **more))[1])
+    one = build(configure(source, "one", operators=["lens_blur"], severities=["low"]))  # two degraded variants, one row at a time
+    assert sizes == [2] * 6
+    sizes.clear()
+    monkeypatch.setattr(pixels, "window_of", lambda where, batch: 16)  # as on an accelerator
+    two = build(configure(source, "two", operators=["lens_blur"], severities=["low"]))
+    assert sorted(sizes) == [4, 8]
     assert digests(one.output) == digests(two.output)
 
 

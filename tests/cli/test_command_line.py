@@ -2,6 +2,7 @@
 
 import dataclasses
 import os
+import shlex
 import subprocess
 import sys
 from collections.abc import Callable
@@ -99,6 +100,18 @@ def test_groups_and_presets(seen: Seen, tmp_path: Path) -> None:
         BuildConfig(variants=["clean"]),
         BuildConfig(variants=["clean"], quality=60),
     ]
+
+
+def test_documented_commands_are_valid(monkeypatch: pytest.MonkeyPatch) -> None:
+    ran: list[str] = []
+    for name, verb in cli.VERBS.items():
+        monkeypatch.setitem(cli.VERBS, name, dataclasses.replace(verb, run=lambda config, name=name: (ran.append(name), cli.DONE)[1]))
+    root = Path(__file__).resolve().parents[2]
+    for page in (root / "README.md", *sorted((root / "docs").glob("*.md"))):
+        for line in page.read_text("utf-8").splitlines():
+            if line.startswith("degrade "):
+                assert cli.main(shlex.split(line, comments=True)[1:]) == cli.DONE, f"{page.name}: {line}"
+    assert set(cli.VERBS) <= set(ran), "every verb is shown somewhere"
 
 
 def test_cfg_job_shows_and_does_not_run(seen: Seen, capsys: pytest.CaptureFixture[str]) -> None:

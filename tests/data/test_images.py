@@ -123,7 +123,7 @@ def test_broken_files_are_row_errors() -> None:
     for kind in ("PNG", "JPEG", "TIFF", "BMP", "WEBP"):
         data = file(Image.fromarray(np.tile(SMOOTH, (4, 4, 1))), kind)
         for cut in (10, len(data) // 2, len(data) * 9 // 10):
-            with pytest.raises(RowError, match="does not decode"):
+            with pytest.raises(RowError, match=r"does not decode|no image of a kind that is read"):
                 images.decode(data[:cut])
     wide = png(RNG.integers(0, 65536, (60, 50, 3), np.uint16))
     for broken in (b"", b"no image", wide[: len(wide) // 2]):

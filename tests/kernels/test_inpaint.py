@@ -230,6 +230,32 @@ def test_gradient_of_a_clipped_or_flat_pixel():
         assert image.grad.isfinite().all()
 
 
+@pytest.mark.parametrize("contrast", [0.02, 100.0])
+def test_the_bounded_term_is_held_fixed_near_its_kink(contrast):
+    """Then the gradient is that of the weighted mean, which reads pixels up to 3 away, and not their gradients."""
+    torch.set_num_threads(1)
+    mask = np.zeros((9, 11), bool)
+    mask[4, 5] = True
+    start = torch.rand(1, 1, 9, 11, dtype=torch.float64, generator=torch.Generator().manual_seed(0)) * contrast + 50
+    gradients = []
+    for function in (inpaint.inpaint, inpaint.inpaint_reference):
+        image = start.clone().requires_grad_()
+        fill(image, [mask], function)[0, 0, 4, 5].backward()
+        gradients.append(image.grad)
+    torch.testing.assert_close(*gradients, rtol=1e-9, atol=1e-12)
+    assert gradients[0].sum().item() == pytest.approx(1)
+    assert (gradients[0][0, 0, 0, 5] != 0) == (contrast > 1)  # 4 pixels away
+
+
+def test_gradients_do_not_grow_from_ring_to_ring():
+    image = images.tensor(images.photograph(120, 160)).float()[None].requires_grad_()
+    mask = np.zeros((120, 160), bool)
+    mask[20:100, 20:140] = True
+    fill(image, [mask]).sum().backward()
+    assert 10 < image.grad.abs().max() < 1e4  # with every slope of the bounded term: 7e5
+    assert image.grad.sum() / image.numel() == pytest.approx(1, rel=0.2)
+
+
 def test_operator_is_well_behaved():
     torch.set_num_threads(1)
     plan = inpaint.march(np.stack([rectangles((8, 9), n, 2) for n in (1, 2)]))

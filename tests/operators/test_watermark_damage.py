@@ -100,7 +100,8 @@ def test_gradients():
     size = (9, 11)
     params = [Params(((2, 2, 5, 4), (4, 4, 8, 6))), Params(((0, 0, 4, 3),))]
     plan = DAMAGE.plan(size, [0.4, 0.8], params)
-    levels = images.batch(2, *size).double().mul(0.8).add(20).requires_grad_()
+    noise = [images.tensor(images.noise(*size, seed)) for seed in range(2)]  # away from the kink of the bounded term
+    levels = torch.stack(noise).double().mul(0.8).add(20).requires_grad_()
     intensity = torch.tensor([0.4, 0.8], dtype=torch.float64, requires_grad=True)
     assert torch.autograd.gradcheck(lambda x, i: DAMAGE.apply(x, plan, i), (levels, intensity))
 

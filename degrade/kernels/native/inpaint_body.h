@@ -169,7 +169,8 @@ void NAME(degrade_inpaint_adjoint)(const REAL *image, const REAL *filled, REAL *
                 if (value[lane] < 0 || value[lane] > 255)
                     out[lane] = 0;
                 /* The derivatives of -(x + y) / sqrt(x^2 + y^2) are y (x - y) / (x^2 + y^2)^1.5 and x (y - x) / (x^2 + y^2)^1.5. */
-                REAL scale = square > 0 ? out[lane] / (square * ROOT(square)) : 0;
+                /* Near its kink the term is held fixed: its slope has no bound there, and slopes multiply from ring to ring. */
+                REAL scale = square > sums.weight * sums.weight ? out[lane] / (square * ROOT(square)) : 0;
                 to_x[lane] = y * (x - y) * scale;
                 to_y[lane] = x * (y - x) * scale;
             }
