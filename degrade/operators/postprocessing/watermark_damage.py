@@ -18,6 +18,7 @@ from degrade.operator import Operator, Plan, Size, levels, per_image
 FIRST, GROWTH = 1, 15  # rectangles: int(1 + 15 i)
 MARGIN = 50  # pixels that a start keeps from the right and lower end, where there are as many
 WIDTHS, HEIGHTS = (50, 200), (20, 80)  # pixels from one corner to the other
+SMALLEST = 3  # pixels a side, below which no pixel has others on all sides to be filled from: nothing is drawn
 EDGE_ABOVE = 0.5  # intensity beyond which the edge of the holes shows
 EDGE_FACTOR = 0.8
 
@@ -36,6 +37,14 @@ def union(size: Size, rectangles: Sequence[tuple[int, int, int, int]]) -> Mask:
     mask = np.zeros(size, np.bool_)
     for x1, y1, x2, y2 in rectangles:
         mask[max(0, y1) : max(0, y2 + 1), max(0, x1) : max(0, x2 + 1)] = True
+    return mask
+
+
+def hole(size: Size, rectangles: Sequence[tuple[int, int, int, int]]) -> Mask:
+    """(H, W) bool: the pixels to fill; a union that covers the image spares its outermost pixels, for something must be there to fill from."""
+    mask = union(size, rectangles)
+    if mask.all():
+        mask[[0, -1]] = mask[:, [0, -1]] = False
     return mask
 
 
@@ -73,6 +82,8 @@ class WatermarkDamage(Operator[Params]):
     params = Params
 
     def draw(self, size: Size, intensity: float, stream: Stream) -> Params:
+        if min(size) < SMALLEST:
+            return Params(())
         height, width = size
         rectangles = []
         for x, y, across, down in stream.uniforms("rectangles", int(FIRST + GROWTH * intensity), 4).tolist():
@@ -89,7 +100,7 @@ class WatermarkDamage(Operator[Params]):
         masks = np.zeros((len(params), *size), np.bool_)
         edges = np.zeros_like(masks)
         for n, (intensity, p) in enumerate(zip(intensities, params, strict=True)):
-            masks[n] = union(size, p.rectangles)
+            masks[n] = hole(size, p.rectangles)
             if intensity > EDGE_ABOVE:
                 edges[n] = edge(masks[n])
         return {**inpaint.march(masks)._asdict(), "edge": torch.from_numpy(edges)[:, None]}
