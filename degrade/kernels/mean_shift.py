@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
-from degrade.kernels import native, quantize
+from degrade.kernels import native
 
 MAX_RADIUS = 40
 _STEPS = 5
@@ -24,28 +24,26 @@ _MIN_EDGE = 16  # squared colour difference below which OpenCV sees no edge
 _ROWS = 8  # that one call of the C body filters
 
 
-def mean_shift(images: Tensor, radius: Tensor, rounded: bool = True, max_radius: int = MAX_RADIUS) -> Tensor:
+def mean_shift(images: Tensor, radius: Tensor, max_radius: int = MAX_RADIUS) -> Tensor:
     """Mean-shift filter with the same radius in pixels and in colour levels.
 
     Args:
-        images: (B, 3, H, W) levels 0..255, uint8, float32 or float64; any order of the channels.
+        images: (B, 3, H, W) levels 0..255, any order of the channels.  uint8: colours are kept in 8 bits between the steps, as
+            OpenCV does.  float32 or float64: they are not rounded, so the result is smooth wherever the choice of averaged pixels does
+            not jump.  Positions are whole pixels in both.
         radius: (B,) int32 on the device of the images, 0..``max_radius``.
-        rounded: keep colours in 8 bits between the steps, as OpenCV does; floating images must then hold whole levels.  Else
-            colours are not rounded: smooth in the images wherever the choice of averaged pixels does not jump.  Positions
-            are whole pixels in both.  uint8 images are always rounded.
         max_radius: a bound of ``radius`` known on the host, at most 40.  It changes no pixel; a tight one spares the bodies
             without a host copy of ``radius`` work.
 
     Returns:
-        Images of the same shape and dtype.  The gradient takes the pixels that each result averages as fixed, and passes
-        the roundings straight through.
+        Images of the same shape and dtype.  The gradient takes the pixels that each result averages as fixed.
 
     Raises:
         TypeError, ValueError: for images or radii of another dtype, shape or range (values of ``radius`` are checked on the CPU only).
     """
     _check(images, radius, max_radius)
     levels = images if images.is_floating_point() else images.to(torch.float32)
-    rounded = rounded or not images.is_floating_point()
+    rounded = images.dtype == torch.uint8
     half = _pyramid_down(levels, rounded)
     everywhere = torch.ones_like(half[:, 0], dtype=torch.bool)
     coarse = mean_shift_climb(half, everywhere, radius, 1, rounded, max_radius)
@@ -73,7 +71,7 @@ def _check(images: Tensor, radius: Tensor, max_radius: int) -> None:
 
 def _store(values: Tensor, rounded: bool) -> Tensor:
     """Round half up, as the pyramid's integer arithmetic does."""
-    return quantize.straight_through(values, (values.detach() + 0.5).floor()) if rounded else values
+    return (values + 0.5).floor() if rounded else values
 
 
 def _halve(images: Tensor, dim: int) -> Tensor:

@@ -90,14 +90,6 @@ def test_the_bound_on_the_radius_changes_nothing():
     assert torch.equal(loose, mean_shift_climb_reference(images, wanted, radii(5), 0, True, 5))
 
 
-@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
-def test_rounded_floats_equal_bytes(dtype):
-    images = batch(scene(33, 37), noise(33, 37))
-    result = mean_shift(images.to(dtype), radii(9, 18), rounded=True)
-    assert result.dtype == dtype
-    assert torch.equal(result, mean_shift(images, radii(9, 18)).to(dtype))
-
-
 def test_a_batch_equals_its_images():
     images = batch(scene(33, 37), noise(33, 37), scene(33, 37, seed=1))
     together = mean_shift(images, radii(36, 0, 9))
@@ -128,29 +120,15 @@ def test_gradient_of_smooth_images(radius):
     flat = torch.tensor([60.0, 90.0, 200.0], dtype=torch.float64)[:, None, None].repeat(1, 7, 9)
     flat[:, :, 5:] += 25
     images = (flat + 4 * torch.randn(1, 3, 7, 9, generator=generator, dtype=torch.float64)).requires_grad_()
-    assert torch.autograd.gradcheck(lambda x: mean_shift(x, radii(radius), rounded=False), images)
+    assert torch.autograd.gradcheck(lambda x: mean_shift(x, radii(radius)), images)
 
 
 def test_gradient_shares_out_the_whole():
     """The weights of an average sum to 1, so the gradient of the sum over all pixels sums to their number."""
-    for rounded in (True, False):
-        images = batch(scene(21, 18)).double().requires_grad_()
-        mean_shift(images, radii(9), rounded=rounded).sum().backward()
-        assert images.grad.sum().item() == pytest.approx(3 * 21 * 18)
-        assert images.grad.std() > 0.1
-
-
-def test_gradient_passes_roundings_straight_through():
-    images = torch.full((1, 3, 11, 14), 77.0, dtype=torch.float64)
-    images[:, :, :, 8:] = 200.0
-    gradient = torch.randn(images.shape, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
-    grads = []
-    for rounded in (True, False):
-        leaf = images.clone().requires_grad_()
-        mean_shift(leaf[..., :8], radii(9), rounded=rounded).backward(gradient[..., :8])
-        grads.append(leaf.grad)
-    assert torch.allclose(*grads)
-    assert grads[0].abs().max() > 0
+    images = batch(scene(21, 18)).double().requires_grad_()
+    mean_shift(images, radii(9)).sum().backward()
+    assert images.grad.sum().item() == pytest.approx(3 * 21 * 18)
+    assert images.grad.std() > 0.1
 
 
 def test_custom_operators_keep_their_contract():

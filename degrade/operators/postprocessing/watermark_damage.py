@@ -41,7 +41,7 @@ def union(size: Size, rectangles: Sequence[tuple[int, int, int, int]]) -> Mask:
 
 
 def hole(size: Size, rectangles: Sequence[tuple[int, int, int, int]]) -> Mask:
-    """(H, W) bool: the pixels to fill; a union that covers the image spares its outermost pixels, for something must be there to fill from."""
+    """(H, W) bool: the pixels to fill.  A union that covers the image spares its outermost pixels: something must be left to fill from."""
     mask = union(size, rectangles)
     if mask.all():
         mask[[0, -1]] = mask[:, [0, -1]] = False

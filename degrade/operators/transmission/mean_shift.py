@@ -33,4 +33,4 @@ class MeanShift(Operator[NoParams]):
         }  # its length bounds the radius where looking would sync
 
     def apply(self, images: Tensor, plan: Plan, intensity: Tensor) -> Tensor:
-        return mean_shift.mean_shift(images, plan["radius"], rounded=False, max_radius=len(plan["reach"]))
+        return mean_shift.mean_shift(images, plan["radius"], max_radius=len(plan["reach"]))
