@@ -187,7 +187,7 @@ while True:
     if process == 0:
         build(config, progress=lambda done, total: time.sleep(0.02))
         os._exit(0)
-    if kills < 25:
+    if kills < 12:
         time.sleep(rng.uniform(0.02, 0.3))
         os.kill(process, signal.SIGKILL)
     _, status = os.waitpid(process, 0)
