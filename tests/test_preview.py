@@ -85,6 +85,6 @@ def test_preview_errors(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="lens_blur"):
         preview(PreviewConfig(operators=["lens-blur"]))
     (tmp_path / "text.jpg").write_text("no picture")
-    with pytest.raises(ValueError, match="does not decode"):
+    with pytest.raises(ValueError, match="no image of a kind that is read"):
         preview(PreviewConfig(image=str(tmp_path / "text.jpg"), output=str(tmp_path / "o.png")))
     assert not (tmp_path / "o.png").exists()

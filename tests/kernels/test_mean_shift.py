@@ -156,12 +156,11 @@ def test_compiled_gradient():
     assert torch.allclose(*grads)
 
 
-@pytest.mark.parametrize("device", ["cpu", "cuda"])
-def test_runs_without_data(device):
+def test_runs_without_data():
     with FakeTensorMode():
-        images = torch.empty(2, 3, 9, 8, dtype=torch.uint8, device=device)
-        result = mean_shift(images, torch.empty(2, dtype=torch.int32, device=device))
-    assert (result.shape, result.dtype, result.device.type) == (images.shape, images.dtype, device)
+        images = torch.empty(2, 3, 9, 8, dtype=torch.uint8)
+        result = mean_shift(images, torch.empty(2, dtype=torch.int32))
+    assert (result.shape, result.dtype) == (images.shape, images.dtype)
 
 
 @pytest.mark.parametrize(

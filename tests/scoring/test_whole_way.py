@@ -18,7 +18,7 @@ def test_degraded_images_cost_a_model_its_score(tmp_path: Path) -> None:
     low, high = out["averages"]
     assert (low["severity"], high["severity"]) == ("low", "high")
     assert low["clean"] == high["clean"] == 1.0  # it answers every clean question, the mirrored pair of MMVP too
-    assert high["drop"] >= 0.2
+    assert high["drop"] > 0.15
     assert low["drop"] < high["drop"]
     assert {d["clean_side"] for d in out["drops"]} == {"control"}
     assert {path.suffix for path in (tmp_path / "score").iterdir()} == {".json", ".csv", ".png"}
