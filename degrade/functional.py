@@ -100,8 +100,9 @@ def apply(
     names = default_keys if keys is None else each_key(keys, count)
     if seed is None:
         seed = int(torch.randint(2**63 - 1, (), dtype=torch.int64, device="cpu").item())
-    elif not isinstance(seed, int) or isinstance(seed, bool):
+    elif not isinstance(seed, numbers.Integral) or isinstance(seed, bool):
         raise TypeError(f"seed: got {type(seed).__name__}, want an integer or None")
+    seed = int(seed)
     jobs = [(op, i, op.draw(size, i, Stream(seed, key, op.name))) for op, i, key in zip(operators, intensities, names, strict=True)]
     result = _run(batch, jobs, gradient, quantize).reshape(images.shape)
     if not return_records:
@@ -134,7 +135,7 @@ def replay(
     count, size = len(batch), (batch.shape[-2], batch.shape[-1])
     if images.ndim == 3 and (records is None or isinstance(records, Mapping)):
         records = [records]
-    if isinstance(records, Mapping) or not isinstance(records, Sequence):
+    if isinstance(records, Mapping | str) or not isinstance(records, Sequence):
         raise TypeError(f"records: got {type(records).__name__}, want a list of {count} records")
     if images.ndim == 3 and len(records) != 1:  # a chain for a single image
         records = [[r for r in records if r is not None]]  # type: ignore[misc]  # each part is checked below
@@ -171,15 +172,22 @@ def _run(images: Tensor, jobs: Sequence[Job | None], gradient: Tensor | None, qu
         return _group(images, jobs, gradient, quantize)
     # Sorted by group once, and back once: copying single groups in and out would move the whole batch for each of them.
     order = [n for at in groups.values() for n in at]
-    index = _upload({"there": torch.tensor(order, device="cpu"), "back": torch.tensor(order, device="cpu").argsort()}, images.device)
+    there = back = None
+    if order != sorted(order):
+        index = _upload({"there": torch.tensor(order, device="cpu"), "back": torch.tensor(order, device="cpu").argsort()}, images.device)
+        there, back = index["there"], index["back"]
     sizes = [len(at) for at in groups.values()]
-    parts = torch.split(images.index_select(0, index["there"]), sizes)
-    gradients = [None] * len(sizes) if gradient is None else torch.split(gradient.index_select(0, index["there"]), sizes)
+    parts = torch.split(_taken(images, there), sizes)
+    gradients = [None] * len(sizes) if gradient is None else torch.split(_taken(gradient, there), sizes)
     done = [
         _group(part, [jobs[n] for n in at], part_gradient, quantize)
         for part, at, part_gradient in zip(parts, groups.values(), gradients, strict=True)
     ]
-    return torch.cat(done).index_select(0, index["back"])
+    return _taken(torch.cat(done), back)
+
+
+def _taken(batch: Tensor, index: Tensor | None) -> Tensor:
+    return batch if index is None else batch.index_select(0, index)
 
 
 def _group(images: Tensor, group: Sequence[Job | None], gradient: Tensor | None, quantize: bool) -> Tensor:
@@ -264,7 +272,8 @@ def _each(value: Any, single: tuple[type, ...], count: int, argument: str, parse
     if isinstance(value, single):
         return [parse(value, argument)] * count
     if isinstance(value, str) or not isinstance(value, Sequence):
-        raise TypeError(f"{argument}: got {type(value).__name__}, want one for each of the {count} images")
+        one = f"one {argument}, or " if single else ""
+        raise TypeError(f"{argument}: got {type(value).__name__}, want {one}a list of {count}, one for each image")
     if len(value) != count:
         raise ValueError(f"{argument}: got {len(value)}, want one for each of the {count} images")
     return [parse(v, f"{argument}[{n}]") for n, v in enumerate(value)]

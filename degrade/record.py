@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import difflib
+import math
 import types
 import typing
 from collections.abc import Mapping
@@ -48,6 +49,8 @@ def from_plain(kind: Any, value: object, where: str) -> Any:
     wanted: tuple[type, ...] = (int, float) if kind is float else (kind,)
     if not isinstance(value, wanted) or isinstance(value, bool):
         raise ValueError(f"{where}: got {value!r}, want {kind.__name__}")
+    if kind is float and not math.isfinite(value):  # type: ignore[arg-type]  # a number, by the line above
+        raise ValueError(f"{where}: got {value!r}, want a finite number")
     return float(value) if kind is float else value  # type: ignore[arg-type]  # checked two lines above
 
 

@@ -221,7 +221,7 @@ def _severities(severities: Mapping[str | float, float] | str | float | None) ->
     if severities is None:
         return dict(TRAINING_SEVERITIES)
     if not isinstance(severities, Mapping):
-        severities = {severities: 1}
+        severities = {intensity_of(severities, "severities"): 1}
     for severity in severities:
         intensity_of(severity, "severities")
     _check_weights(severities, "severities")
