@@ -11,9 +11,12 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
+from degrade.kernels import native
+
 _HUES = 180  # 8-bit hue counts steps of two degrees
 _SECTORS = 6
 _UNIT = 4096  # reciprocals are multiples of 1/4096
+_PIXELS = 32768  # that one call of the compiled body works on
 
 
 def rgb_to_hsv(images: Tensor) -> tuple[Tensor, Tensor, Tensor]:
@@ -70,10 +73,38 @@ def hsv_to_rgb(hue: Tensor, saturation: Tensor, value: Tensor) -> Tensor:
     return torch.stack([channel(0), channel(1), channel(2)], 1)
 
 
-def desaturate(images: Tensor, keep: Tensor) -> Tensor:
-    """(B, 3, H, W) floating levels with the saturation times ``keep`` (B, 1, 1, 1); hue and value stay.
+def scale_saturation_reference(images: Tensor, keep: Tensor) -> Tensor:
+    hue, saturation, value = rgb_to_hsv(images)
+    faded = (saturation * keep[:, 0]).floor()  # in float32: in float64, 30 * 0.1 would become 2
+    return hsv_to_rgb(hue, faded, value)
 
-    Where channels tie for the value, they share its gradient.
+
+_scale_saturation_bytes = native.operator_like_first("scale_saturation", scale_saturation_reference, "Tensor images, Tensor keep")
+
+
+@_scale_saturation_bytes.register_kernel("cpu")
+def _scale_saturation_cpu(images: Tensor, keep: Tensor) -> Tensor:
+    images, factors, size = images.contiguous(), keep.flatten().tolist(), images.shape[2] * images.shape[3]
+    out = torch.empty(images.shape, dtype=torch.uint8, device="cpu")
+    body = native.function("degrade_scale_saturation", *[native.POINTER] * 2, native.DOUBLE, *[native.INT] * 3)
+    blocks = -(-size // _PIXELS)
+
+    def part(n: int) -> None:
+        b, block = divmod(n, blocks)
+        first = block * _PIXELS
+        body(images[b].data_ptr(), out[b].data_ptr(), factors[b], size, first, min(size, first + _PIXELS))
+
+    native.parallel(len(images) * blocks, part)
+    return out
+
+
+def scale_saturation(images: Tensor, keep: Tensor) -> Tensor:
+    """(B, 3, H, W) levels with the saturation times ``keep`` (B, 1, 1, 1) floating; hue and value stay.
+
+    Bytes go through 8-bit HSV with its coarse hue.  In floats, channels that tie for the value share its gradient.
     """
+    if images.dtype == torch.uint8:
+        result: Tensor = _scale_saturation_bytes(images, keep)
+        return result
     value = images.amax(1, keepdim=True)
     return value - (value - images) * keep

@@ -1,7 +1,7 @@
 """Linear filters with a kernel per image, and the border mirrored without repeating the edge pixel.
 
-Weights of the published pixels are multiples of 1/65536 that sum to 1.  Levels are integers, so all sums are exact in float64 (40 of
-53 bits after two passes), whatever their order: batching, threads and devices cannot change a pixel.
+Weights of the published pixels are multiples of 1/65536 that sum to 1.  Levels are whole multiples of a fraction, so all sums are exact
+in float64, whatever their order: batching, threads and devices cannot change a pixel.
 """
 
 from __future__ import annotations
@@ -13,11 +13,13 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from degrade.kernels import native
+from degrade.kernels import native, quantize
 
 Weights = npt.NDArray[np.float64]
-_UNIT = 65536
+UNIT = 65536  # of a fixed-point weight of 1
+_STEPS = 256  # of a level between the two passes of a blur: 16 bits are quicker to add up than the 24 of exact sums
 _ROWS = 64  # that one call of a compiled body works on
+_OUTPUTS = 64  # that a compiled body sums at once; it reads as many values past the end
 _SMALLEST_SIGMA = 1e-3  # pixels; its kernel is a single 1, as for sigma 0, and the formula stays finite
 
 
@@ -51,9 +53,9 @@ def gaussian_with_gradient(kernel: Tensor, sigma: Tensor) -> Tensor:
 
 def fixed_point(kernel: Tensor) -> Tensor:
     """``kernel`` (B, K), K odd, rounded to multiples of 1/65536 that sum to 1; the centre takes the remainder."""
-    rounded = (kernel * _UNIT).round()
+    rounded = (kernel * UNIT).round()
     centre = torch.arange(kernel.shape[1], device=kernel.device) == kernel.shape[1] // 2
-    return (rounded + (_UNIT - rounded.sum(1, keepdim=True)) * centre) / _UNIT
+    return (rounded + (UNIT - rounded.sum(1, keepdim=True)) * centre) / UNIT
 
 
 def mirrored(length: int, before: int, after: int, device: torch.device) -> Tensor:
@@ -85,72 +87,94 @@ def correlate_lines(lines: Tensor, kernels: Tensor) -> Tensor:
     return result.reshape(len(lines), lines.shape[1], tiles * tile)[..., :width]
 
 
-def _separable(images: Tensor, kernel: Tensor) -> Tensor:
-    """(B, C, H, W) floating images correlated along both axes with (B, K) kernels of their dtype."""
-    horizontal = correlate_lines(images.flatten(1, 2), kernel).reshape(images.shape)
-    turned = horizontal.transpose(-1, -2)
+def _along_columns(images: Tensor, kernel: Tensor) -> Tensor:
+    turned = images.transpose(-1, -2)
     return correlate_lines(turned.flatten(1, 2), kernel).reshape(turned.shape).transpose(-1, -2)
 
 
-def gaussian_blur_reference(images: Tensor, kernel: Tensor) -> Tensor:
-    return _separable(images.double(), fixed_point(kernel)).contiguous()
+def _along_lines(images: Tensor, kernel: Tensor) -> Tensor:
+    return correlate_lines(images.flatten(1, 2), kernel).reshape(images.shape)
 
 
-_gaussian_blur_bytes = torch.library.custom_op(
-    "degrade::gaussian_blur", gaussian_blur_reference, mutates_args=(), schema="(Tensor images, Tensor kernel) -> Tensor"
-)
+def separable(images: Tensor, kernel: Tensor) -> Tensor:
+    """(B, C, H, W) floating images correlated along both axes with (B, K) kernels of their dtype."""
+    return _along_columns(_along_lines(images, kernel), kernel)
+
+
+def gaussian_blur_reference(images: Tensor, kernel: Tensor, factor: Tensor) -> Tensor:
+    weights = fixed_point(kernel)
+    lines = (_along_lines(images.double(), weights) * _STEPS + 0.5).floor() / _STEPS
+    return quantize.trunc(_along_columns(lines, weights) * factor[:, None, None, None], torch.uint8).contiguous()
+
+
+_gaussian_blur_bytes = native.operator_like_first("gaussian_blur", gaussian_blur_reference, "Tensor images, Tensor kernel, Tensor factor")
 
 
 @_gaussian_blur_bytes.register_kernel("cpu")
-def _gaussian_blur_cpu(images: Tensor, kernel: Tensor) -> Tensor:
-    height, width = images.shape[-2:]
-    size = kernel.shape[1]
-    weights = (fixed_point(kernel) * _UNIT).float()
+def _gaussian_blur_cpu(images: Tensor, kernel: Tensor, factor: Tensor) -> Tensor:
+    channels, height, width = images.shape[1:]
+    weights = fixed_point(kernel) * UNIT
+    line_weights, column_weights = weights.float(), weights.int()
+    factors = factor.tolist()
+    # Kernels are padded to the longest, and their tails may round to nothing: what is 0 at both ends is left out.
+    centre = kernel.shape[1] // 2
+    reaches = ((weights != 0) * (torch.arange(kernel.shape[1], device="cpu") - centre).abs()).amax(1).tolist() if len(images) else []
     planes = images.contiguous().flatten(0, 1)
-    sums = torch.empty(planes.shape, dtype=torch.float32, device="cpu")
-    out = torch.empty(planes.shape, dtype=torch.float64, device="cpu")
+    stored = torch.empty(planes.numel() + _OUTPUTS, dtype=torch.int16, device="cpu")  # unsigned in C
+    out = torch.empty(planes.shape, dtype=torch.uint8, device="cpu")
     lines = native.function("degrade_gaussian_lines", *[native.POINTER] * 4, *[native.INT] * 4)
-    columns = native.function("degrade_gaussian_columns", *[native.POINTER] * 3, *[native.INT] * 5)
+    columns = native.function("degrade_gaussian_columns", *[native.POINTER] * 4, native.DOUBLE, *[native.INT] * 5)
     blocks = -(-height // _ROWS)
 
-    def part(n: int) -> tuple[int, int, int, int]:
+    def part(n: int) -> tuple[int, int, int, int, int]:
+        """Plane, its image, the size of that one's kernel, first row and the row after the last."""
         plane, block = divmod(n, blocks)
-        return plane, weights[plane // images.shape[1]].data_ptr(), block * _ROWS, min(height, (block + 1) * _ROWS)
+        b = plane // channels
+        return plane, b, 2 * reaches[b] + 1, block * _ROWS, min(height, (block + 1) * _ROWS)
+
+    def start_of(plane: int) -> int:
+        return stored[plane * height * width :].data_ptr()
 
     def horizontal(n: int) -> None:
-        plane, taps, first, last = part(n)
-        line = torch.empty(width + size + _ROWS, dtype=torch.float32, device="cpu")
-        lines(planes[plane].data_ptr(), taps, sums[plane].data_ptr(), line.data_ptr(), width, size, first, last)
+        plane, b, size, first, last = part(n)
+        line = torch.empty(width + size + _OUTPUTS, dtype=torch.float32, device="cpu")
+        taps = line_weights[b, centre - reaches[b] :].data_ptr()
+        lines(planes[plane].data_ptr(), taps, start_of(plane), line.data_ptr(), width, size, first, last)
 
     def vertical(n: int) -> None:
-        plane, taps, first, last = part(n)
-        columns(sums[plane].data_ptr(), taps, out[plane].data_ptr(), height, width, size, first, last)
+        plane, b, size, first, last = part(n)
+        strip = torch.empty((_ROWS + size) * _OUTPUTS, dtype=torch.int16, device="cpu")
+        taps = column_weights[b, centre - reaches[b] :].data_ptr()
+        columns(start_of(plane), taps, out[plane].data_ptr(), strip.data_ptr(), factors[b], height, width, size, first, last)
 
     native.parallel(len(planes) * blocks, horizontal)
     native.parallel(len(planes) * blocks, vertical)
     return out.view(images.shape)
 
 
-@_gaussian_blur_bytes.register_fake
-def _(images: Tensor, kernel: Tensor) -> Tensor:
-    return torch.empty(images.shape, dtype=torch.float64, device=images.device)
+def gaussian_blur(images: Tensor, kernel: Tensor, factor: Tensor | None = None) -> Tensor:
+    """trunc(factor blurred), stored in the dtype of ``images``.
 
+    Bytes are blurred with fixed-point weights, and levels between the two passes are multiples of 1/256.
 
-def gaussian_blur(images: Tensor, kernel: Tensor) -> Tensor:
-    """Separable correlation of (B, C, H, W) levels with (B, K) float64 weights, K odd; not rounded.
-
-    Bytes are blurred with fixed-point weights and come back as exact float64; floats keep their dtype and gradients.
+    Args:
+        images: (B, C, H, W) levels.
+        kernel: (B, K) float64 weights that sum to 1, K odd; along both axes.
+        factor: (B,) float64, at least 0; None is 1.
     """
     if images.dtype == torch.uint8:
-        result: Tensor = _gaussian_blur_bytes(images, kernel)
+        if factor is None:
+            factor = torch.ones(len(images), dtype=torch.float64, device=images.device)
+        result: Tensor = _gaussian_blur_bytes(images, kernel, factor)
         return result
-    return _separable(images, kernel.to(images.dtype))
+    blurred = separable(images, kernel.to(images.dtype))
+    return quantize.trunc(blurred if factor is None else blurred * factor.to(images.dtype)[:, None, None, None], images.dtype)
 
 
 def to_fixed_point(kernel: Weights) -> npt.NDArray[np.int32]:
     """A kernel of weights >= 0 that sum to 1, in units of 1/65536; the largest weight takes the remainder."""
-    rounded = np.rint(kernel * _UNIT).astype(np.int32)
-    rounded[np.unravel_index(rounded.argmax(), rounded.shape)] += _UNIT - rounded.sum()
+    rounded = np.rint(kernel * UNIT).astype(np.int32)
+    rounded[np.unravel_index(rounded.argmax(), rounded.shape)] += UNIT - rounded.sum()
     return rounded
 
 
@@ -173,36 +197,31 @@ def _correlate(images: Tensor, kernels: Tensor) -> Tensor:
 def correlate_reference(images: Tensor, kernels: Tensor) -> Tensor:
     if not len(images):
         return torch.empty_like(images)
-    return _correlate(images.double(), kernels.double() / _UNIT).round().to(torch.uint8)
+    return _correlate(images.double(), kernels.double() / UNIT).round().to(torch.uint8)
 
 
-_correlate_bytes = torch.library.custom_op(
-    "degrade::correlate", correlate_reference, mutates_args=(), schema="(Tensor images, Tensor kernels) -> Tensor"
-)
+_correlate_bytes = native.operator_like_first("correlate", correlate_reference, "Tensor images, Tensor kernels")
 
 
 @_correlate_bytes.register_kernel("cpu")
 def _correlate_cpu(images: Tensor, kernels: Tensor) -> Tensor:
-    """Adds up the taps that are not zero, a line at a time: a rotated line has about 3 K of K x K."""
     channels, height, width = images.shape[1:]
     size = kernels.shape[-1]
-    padded = mirror_around(images, size // 2, size - 1 - size // 2).contiguous()
-    kernels = kernels.contiguous()
+    images, kernels = images.contiguous(), kernels.contiguous()
     out = torch.empty(images.shape, dtype=torch.uint8, device="cpu")
-    body = native.function("degrade_correlate", *[native.POINTER] * 4, *[native.INT] * 3)
+    body = native.function("degrade_correlate", *[native.POINTER] * 7, *[native.INT] * 3)
 
     def plane(n: int) -> None:
         b, c = divmod(n, channels)
-        sums = torch.empty(width, dtype=torch.int32, device="cpu")
-        body(padded[b, c].data_ptr(), kernels[b].data_ptr(), out[b, c].data_ptr(), sums.data_ptr(), height, width, size)
+        padded = torch.empty((height + size - 1) * (width + size - 1) + _OUTPUTS, dtype=torch.uint8, device="cpu")
+        offsets = torch.empty(size * size, dtype=torch.int64, device="cpu")
+        weights = torch.empty(size * size, dtype=torch.int32, device="cpu")
+        windows = torch.empty(size * size * _OUTPUTS, dtype=torch.uint8, device="cpu")
+        scratch = padded.data_ptr(), offsets.data_ptr(), weights.data_ptr(), windows.data_ptr()
+        body(images[b, c].data_ptr(), kernels[b].data_ptr(), out[b, c].data_ptr(), *scratch, height, width, size)
 
     native.parallel(len(images) * channels, plane)
     return out
-
-
-@_correlate_bytes.register_fake
-def _(images: Tensor, kernels: Tensor) -> Tensor:
-    return torch.empty(images.shape, dtype=images.dtype, device=images.device)
 
 
 def correlate(images: Tensor, kernels: Tensor) -> Tensor:
@@ -215,7 +234,7 @@ def correlate(images: Tensor, kernels: Tensor) -> Tensor:
         return result
     if not len(images):
         return images.clone()
-    return _correlate(images, kernels.to(images.dtype) / _UNIT)
+    return _correlate(images, kernels.to(images.dtype) / UNIT)
 
 
 def stack_about_anchor(kernels: Sequence[npt.NDArray[np.int32]]) -> Tensor:
@@ -226,3 +245,45 @@ def stack_about_anchor(kernels: Sequence[npt.NDArray[np.int32]]) -> Tensor:
         start = largest // 2 - len(kernel) // 2
         padded[start : start + len(kernel), start : start + len(kernel)] = kernel
     return torch.from_numpy(result)
+
+
+def _sharpened(images: Tensor) -> Tensor:
+    """Five times each pixel of floating images, less its four neighbours."""
+    around = mirror_around(images, 1, 1)
+    return 5 * images - (around[..., :-2, 1:-1] + around[..., 2:, 1:-1] + around[..., 1:-1, :-2] + around[..., 1:-1, 2:])
+
+
+def sharpen_reference(images: Tensor, gain: Tensor, kept: float, mixed: float) -> Tensor:
+    sharp = quantize.round(gain * _sharpened(images.float()), torch.uint8)
+    return quantize.round(images.float() * kept + sharp.float() * mixed, torch.uint8)
+
+
+_sharpen_bytes = native.operator_like_first("sharpen", sharpen_reference, "Tensor images, Tensor gain, float kept, float mixed")
+
+
+@_sharpen_bytes.register_kernel("cpu")
+def _sharpen_cpu(images: Tensor, gain: Tensor, kept: float, mixed: float) -> Tensor:
+    channels, height, width = images.shape[1:]
+    images = images.contiguous()
+    gains = gain.flatten().tolist()
+    out = torch.empty(images.shape, dtype=torch.uint8, device="cpu")
+    body = native.function("degrade_sharpen", *[native.POINTER] * 3, *[native.DOUBLE] * 3, *[native.INT] * 2)
+
+    def plane(n: int) -> None:
+        b, c = divmod(n, channels)
+        edges = torch.empty(width, dtype=torch.int16, device="cpu")
+        body(images[b, c].data_ptr(), out[b, c].data_ptr(), edges.data_ptr(), gains[b], kept, mixed, height, width)
+
+    native.parallel(len(images) * channels, plane)
+    return out
+
+
+def sharpen(images: Tensor, gain: Tensor, kept: float, mixed: float) -> Tensor:
+    """``quantize.blend`` of the (B, C, H, W) ``images`` with round(gain (5 image - its four neighbours)); gain (B, 1, 1, 1) floating.
+
+    In one pass over bytes: with two, memory is what takes the time.
+    """
+    if images.dtype == torch.uint8:
+        result: Tensor = _sharpen_bytes(images, gain, kept, mixed)
+        return result
+    return quantize.blend(images, kept, quantize.round(gain * _sharpened(images), images.dtype), mixed)

@@ -13,6 +13,7 @@ import numpy as np
 
 from degrade.kernels.raster import UNITS_PER_PIXEL, Ints
 
+NOTHING: Ints = np.empty((0, 4), dtype=np.int64)  # the segments of no string
 CAP_LINE, BASE_LINE = 12, 9  # font units above and below the origin of a glyph, which is halfway up; y runs down
 
 # "left edge, right edge: polylines of points x,y separated by semicolons", in font units
@@ -77,7 +78,7 @@ def segments(string: str, x: int, y: int, scale: float) -> Ints:
     """
     unit = round(scale * UNITS_PER_PIXEL)
     start, base = x * UNITS_PER_PIXEL, y * UNITS_PER_PIXEL - BASE_LINE * unit
-    placed = [np.empty((0, 4), dtype=np.int64)]
+    placed = [NOTHING]
     for glyph in (_FONT[character] for character in string):
         start -= glyph.left * unit
         placed.append(glyph.segments * unit + np.array([start, base, start, base]))

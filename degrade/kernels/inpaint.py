@@ -6,8 +6,8 @@ are known by then, less a term bounded by sqrt(2) levels that follows their grad
 
     sum(w I) / sum(w) - (Jx + Jy) / sqrt(Jx^2 + Jy^2) + 0.5,    Jx = sum(w gx rx)
 
-The filling is the custom operator ``degrade::inpaint``: :func:`inpaint_reference` in plain torch, with a body in C on the CPU.  Both sum
-over the neighbours in raster order by single float32 operations, so they agree in every bit.
+The filling is the custom operator ``degrade::inpaint``: :func:`inpaint_reference` in plain torch, with a body in C on the CPU and one
+in Triton on CUDA.  All sum over the neighbours in raster order by single float32 operations, so they agree in every bit.
 
 A quirk of OpenCV that this keeps: a gradient along the first row (column) is taken on the second.  Images of one row or column have
 no second one and take it on the first; there OpenCV reads outside the image.
@@ -344,3 +344,13 @@ def _(gradient: Tensor, images: Tensor, filled: Tensor, order: Tensor, distance:
     )
     _each_image(function, [images.contiguous(), filled.contiguous(), result], order, distance)
     return result
+
+
+# -- on CUDA --------------------------------------------------------------------------------------------------------------
+
+
+@_inpaint.register_kernel("cuda")
+def _(images: Tensor, order: Tensor, distance: Tensor, schedule: Tensor) -> Tensor:
+    from degrade.kernels.cuda import inpaint as body  # not every platform has Triton
+
+    return body.fill(images, order, distance, schedule)

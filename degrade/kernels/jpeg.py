@@ -13,7 +13,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Protocol
 
-import imagecodecs
 import torch
 from torch import Tensor
 
@@ -54,8 +53,6 @@ _ODD = (
     (6437, -11362, 2261, 9633),
     (2260, -6436, 9633, -11363),
 )
-
-_LARGEST_SIDE = 65_500  # pixels: libjpeg's JPEG_MAX_DIMENSION; some builds go on to the format's 65,535
 
 
 class _Arithmetic(Protocol):
@@ -101,53 +98,46 @@ def quantisation_tables(qualities: Sequence[int]) -> Tensor:
     return tables.clamp(1, 255)
 
 
-def roundtrip(images: Tensor, quality: Tensor, tables: Tensor) -> Tensor:
-    """Levels after encoding and decoding, each image at its own quality; same shape and dtype.
+def roundtrip(images: Tensor, tables: Tensor) -> Tensor:
+    """Levels after encoding and decoding, each image with its own quantisation tables; same shape and dtype.
 
     Bytes come back as libjpeg-turbo gives them, bit for bit, on every device.  Floats go through the same codec with only the DCT
     coefficients rounded, and that with straight-through gradients: 42 to 55 dB from libjpeg-turbo.
 
     Args:
         images: (B, 3, H, W) RGB levels in [0, 255], uint8 or floating, H and W at least 1.
-        quality: (B,) int32 in 1..100; the CPU body for bytes uses it.
-        tables: (B, 2, 8, 8) int32, ``quantisation_tables`` of the same qualities; all else uses them.  They come from the host because
-            the standard's tables would have to be copied to the device.
+        tables: (B, 2, 8, 8) int32, from ``quantisation_tables``.  They come from the host because the standard's tables would have to
+            be copied to the device.
     """
     if images.dtype == torch.uint8:
-        result: Tensor = _roundtrip_bytes(images, quality, tables)
+        result: Tensor = _roundtrip_bytes(images, tables)
         return result
     return _codec(images, tables.to(images.dtype), _Reals())
 
 
-def roundtrip_reference(images: Tensor, quality: Tensor, tables: Tensor) -> Tensor:
+def roundtrip_reference(images: Tensor, tables: Tensor) -> Tensor:
     """The meaning of ``roundtrip`` for bytes, in plain operations on integers."""
     return _codec(images.to(torch.int32), tables, _Integers()).to(torch.uint8)
 
 
-_roundtrip_bytes = torch.library.custom_op(
-    "degrade::jpeg_roundtrip", roundtrip_reference, mutates_args=(), schema="(Tensor images, Tensor quality, Tensor tables) -> Tensor"
-)
+_roundtrip_bytes = native.operator_like_first("jpeg_roundtrip", roundtrip_reference, "Tensor images, Tensor tables")
 
 
 @_roundtrip_bytes.register_kernel("cpu")
-def _roundtrip_cpu(images: Tensor, quality: Tensor, tables: Tensor) -> Tensor:
-    if max(images.shape[2:]) > _LARGEST_SIDE:
-        return roundtrip_reference(images, quality, tables)
-    pixels = images.permute(0, 2, 3, 1).clone(memory_format=torch.contiguous_format)  # plain strides also where a side is 1
-    result = torch.empty_like(pixels)
-    levels = quality.tolist()
+def _roundtrip_cpu(images: Tensor, tables: Tensor) -> Tensor:
+    height, width = images.shape[2:]
+    images, tables = images.contiguous(), tables.contiguous()
+    out = torch.empty(images.shape, dtype=torch.uint8, device="cpu")
+    chroma_height, chroma_width = _up_to((height + 1) // 2, 8), _up_to((width + 1) // 2, 8)
+    scratch = _up_to(height, 8) * _up_to(width, 8) + 2 * chroma_height * chroma_width + 5 * (2 * chroma_width + 2)
+    body = native.function("degrade_jpeg_roundtrip", *[native.POINTER] * 4, *[native.INT] * 2)
 
     def one(n: int) -> None:
-        encoded = imagecodecs.jpeg8_encode(pixels[n].numpy(), level=levels[n], subsampling="420")
-        imagecodecs.jpeg8_decode(encoded, out=result[n].numpy())
+        planes = torch.empty(scratch, dtype=torch.int16, device="cpu")
+        body(images[n].data_ptr(), tables[n].data_ptr(), out[n].data_ptr(), planes.data_ptr(), height, width)
 
-    native.parallel(len(images), one)  # the codec releases the interpreter lock
-    return result.permute(0, 3, 1, 2).contiguous()
-
-
-@_roundtrip_bytes.register_fake
-def _(images: Tensor, quality: Tensor, tables: Tensor) -> Tensor:
-    return torch.empty(images.shape, dtype=images.dtype, device=images.device)
+    native.parallel(len(images), one)
+    return out
 
 
 def _codec(images: Tensor, tables: Tensor, arithmetic: _Arithmetic) -> Tensor:

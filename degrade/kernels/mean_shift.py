@@ -5,7 +5,7 @@ P. Meer, "Mean shift: a robust approach toward feature space analysis", 2002).  
 where it has edges, the pixels of the full-resolution image climb anew.
 
 The climbing is the custom operator ``degrade::mean_shift_climb``: :func:`mean_shift_climb_reference` in plain torch, with a
-body in C on the CPU.  Pyramid, edges and the choice between the levels are plain torch.
+body in C on the CPU and one in Triton on CUDA.  Pyramid, edges and the choice between the levels are plain torch.
 """
 
 from __future__ import annotations
@@ -331,3 +331,20 @@ def _(gradient: Tensor, images: Tensor, wanted: Tensor, radius: Tensor, level: i
 
     native.parallel(images.shape[0], work)
     return result.to(images.dtype)
+
+
+# -- on CUDA --------------------------------------------------------------------------------------------------------------
+
+
+@mean_shift_climb.register_kernel("cuda")
+def _(images: Tensor, wanted: Tensor, radius: Tensor, level: int, rounded: bool, max_radius: int) -> Tensor:
+    from degrade.kernels.cuda import mean_shift as body  # not every platform has Triton
+
+    return body.climb(images, wanted, radius, level, rounded)
+
+
+@mean_shift_climb_backward.register_kernel("cuda")
+def _(gradient: Tensor, images: Tensor, wanted: Tensor, radius: Tensor, level: int, rounded: bool, max_radius: int) -> Tensor:
+    from degrade.kernels.cuda import mean_shift as body
+
+    return body.climb_backward(gradient, images, wanted, radius, level, rounded)

@@ -14,9 +14,12 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from degrade.kernels import native, quantize
+
 _GOLDEN = 0x9E3779B1 - 2**32  # odd, near 2^32 / golden ratio: spreads neighbouring places; as a signed number
 _FIRST, _SECOND = 0x7FEB352D, 0x846CA68B - 2**32
 _MASK64 = 2**64 - 1
+_PAIRS = 32768  # of values that one call of the compiled body works on
 
 
 @functools.cache
@@ -54,3 +57,43 @@ def normal(keys: Tensor, quantiles: Tensor, count: int) -> Tensor:
     bits = _hash(_hash((place * _GOLDEN) ^ keys[:, :1]) + keys[:, 1:])
     index = torch.cat([(bits >> 16) & 0xFFFF, bits & 0xFFFF], 1)[:, :count]
     return quantiles[index]
+
+
+def _noisy(images: Tensor, keys: Tensor, quantiles: Tensor, deviation: Tensor) -> Tensor:
+    field = normal(keys, quantiles, images.shape[1:].numel()).view(images.shape)
+    return images + deviation * field.to(images.dtype)
+
+
+def add_noise_reference(images: Tensor, keys: Tensor, quantiles: Tensor, deviation: Tensor) -> Tensor:
+    return quantize.trunc(_noisy(images.float(), keys, quantiles, deviation), torch.uint8)
+
+
+_add_noise_bytes = native.operator_like_first(
+    "add_noise", add_noise_reference, "Tensor images, Tensor keys, Tensor quantiles, Tensor deviation"
+)
+
+
+@_add_noise_bytes.register_kernel("cpu")
+def _add_noise_cpu(images: Tensor, keys: Tensor, quantiles: Tensor, deviation: Tensor) -> Tensor:
+    images, quantiles, count = images.contiguous(), quantiles.contiguous(), images.shape[1:].numel()
+    pairs, names, deviations = (count + 1) // 2, keys.tolist(), deviation.flatten().tolist()
+    out = torch.empty(images.shape, dtype=torch.uint8, device="cpu")
+    body = native.function("degrade_add_noise", *[native.POINTER] * 3, native.DOUBLE, *[native.INT] * 5)
+    blocks = -(-pairs // _PAIRS)
+
+    def part(n: int) -> None:
+        b, block = divmod(n, blocks)
+        first = block * _PAIRS
+        last = min(pairs, first + _PAIRS)
+        body(images[b].data_ptr(), quantiles.data_ptr(), out[b].data_ptr(), deviations[b], *names[b], count, first, last)
+
+    native.parallel(len(images) * blocks, part)
+    return out
+
+
+def add_noise(images: Tensor, keys: Tensor, quantiles: Tensor, deviation: Tensor) -> Tensor:
+    """trunc(images + deviation noise), stored in the dtype of (B, C, H, W) ``images``; noise as of ``normal``, deviation (B, 1, 1, 1)."""
+    if images.dtype == torch.uint8:
+        result: Tensor = _add_noise_bytes(images, keys, quantiles, deviation)
+        return result
+    return quantize.trunc(_noisy(images, keys, quantiles, deviation), images.dtype)

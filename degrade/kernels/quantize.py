@@ -12,6 +12,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from degrade.kernels import native
+
 
 def clip(values: Tensor, low: float, high: float) -> Tensor:
     """``values`` within [low, high]; the gradient is 1 inside and at both ends, 0 outside.
@@ -33,13 +35,83 @@ def round(values: Tensor, dtype: torch.dtype) -> Tensor:
     return clipped.round().to(dtype) if dtype == torch.uint8 else clipped.to(dtype)
 
 
-def blend(first: Tensor, weight: Tensor | float, second: Tensor, other_weight: Tensor | float, dtype: torch.dtype) -> Tensor:
-    """round(weight first + other_weight second), stored as ``dtype``; weights are numbers or (B, 1, 1, 1).
+def blend_reference(first: Tensor, weight: Tensor, second: Tensor, other_weight: Tensor) -> Tensor:
+    return round(first.float() * weight + second.float() * other_weight, torch.uint8)
 
-    Single operations (no fused multiply-add), so that every device gives the same bits.
+
+_blend_bytes = native.operator_like_first("blend", blend_reference, "Tensor first, Tensor weight, Tensor second, Tensor other_weight")
+
+
+@_blend_bytes.register_kernel("cpu")
+def _blend_cpu(first: Tensor, weight: Tensor, second: Tensor, other_weight: Tensor) -> Tensor:
+    body = native.function("degrade_blend", *[native.POINTER] * 3, *[native.DOUBLE] * 2, native.INT)
+    first, second = first.contiguous(), second.contiguous()
+    channels, size = first.shape[1], first[0, 0].numel() if len(first) else 0
+    out = torch.empty(first.shape, dtype=torch.uint8, device="cpu")
+    weights = list(zip(weight.flatten().tolist(), other_weight.flatten().tolist(), strict=True))
+
+    def plane(n: int) -> None:
+        b, c = divmod(n, channels)
+        body(first[b, c].data_ptr(), second[b, c % second.shape[1]].data_ptr(), out[b, c].data_ptr(), *weights[b], size)
+
+    native.parallel(len(first) * channels, plane)
+    return out
+
+
+def blend(first: Tensor, weight: Tensor | float, second: Tensor, other_weight: Tensor | float) -> Tensor:
+    """round(weight first + other_weight second), stored in the dtype of ``first``.
+
+    Single operations in float32 (no fused multiply-add), so that every device gives the same bits for bytes.
+
+    Args:
+        first: (B, C, H, W) levels.
+        second: (B, C, H, W) or (B, 1, H, W) levels of the same dtype.
+        weight, other_weight: numbers, or (B, 1, 1, 1) floating.
     """
-    compute = dtype if dtype.is_floating_point else torch.float32
-    return round(first.to(compute) * weight + second.to(compute) * other_weight, dtype)
+    if first.dtype != torch.uint8:
+        return round(first * weight + second * other_weight, first.dtype)
+    weights = [_per_image(w, first) for w in (weight, other_weight)]
+    result: Tensor = _blend_bytes(first, weights[0], second, weights[1])
+    return result
+
+
+def _per_image(value: Tensor | float, images: Tensor) -> Tensor:
+    if isinstance(value, Tensor):
+        return value
+    return torch.full((len(images), 1, 1, 1), value, dtype=torch.float32, device=images.device)
+
+
+def scale_rows_reference(images: Tensor, factors: Tensor) -> Tensor:
+    return trunc(images.double() * factors[:, None, :, None], torch.uint8)
+
+
+_scale_rows_bytes = native.operator_like_first("scale_rows", scale_rows_reference, "Tensor images, Tensor factors")
+
+
+@_scale_rows_bytes.register_kernel("cpu")
+def _scale_rows_cpu(images: Tensor, factors: Tensor) -> Tensor:
+    body = native.function("degrade_scale_rows", *[native.POINTER] * 3, *[native.INT] * 2)
+    channels, height, width = images.shape[1:]
+    images, factors = images.contiguous(), factors.expand(-1, height).contiguous()
+    out = torch.empty(images.shape, dtype=torch.uint8, device="cpu")
+
+    def plane(n: int) -> None:
+        b, c = divmod(n, channels)
+        body(images[b, c].data_ptr(), factors[b].data_ptr(), out[b, c].data_ptr(), height, width)
+
+    native.parallel(len(images) * channels, plane)
+    return out
+
+
+def scale_rows(images: Tensor, factors: Tensor) -> Tensor:
+    """trunc(factors images), stored in the dtype of (B, C, H, W) ``images``; float64 ``factors`` are (B, H), or (B, 1) for all rows.
+
+    Bytes are multiplied in float64: in float32 some products are a level off.
+    """
+    if images.dtype == torch.uint8:
+        result: Tensor = _scale_rows_bytes(images, factors)
+        return result
+    return trunc(images * factors.to(images.dtype)[:, None, :, None], images.dtype)
 
 
 class _StraightThrough(torch.autograd.Function):

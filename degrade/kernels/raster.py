@@ -6,15 +6,17 @@ the device gets is a painted layer.  Sizes are (height, width); x runs right, y 
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sized
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from degrade.kernels import native
+
 Ints = npt.NDArray[np.int64]
 Bools = npt.NDArray[np.bool_]
+Canvas = npt.NDArray[np.uint8]
 Size = tuple[int, int]
 
 UNITS_PER_PIXEL = 65536
@@ -42,6 +44,16 @@ class Spans:
 
     def renumbered(self, numbers: Ints) -> Spans:
         return Spans(numbers[self.mark], self.row, self.first, self.last)
+
+
+_NOTHING = Spans(*[np.empty(0, dtype=np.int64)] * 4)
+Layer = tuple[Spans, npt.ArrayLike, npt.ArrayLike]  # spans; the (N, C) levels, and the number of the canvas, of each mark
+
+
+def owners(marks: Iterable[Sized]) -> Ints:
+    """The number of the group of each mark, where all marks of several groups follow one another."""
+    counts = [len(group) for group in marks]
+    return np.repeat(np.arange(len(counts)), counts)
 
 
 def check_marks(field: str, marks: Iterable[Iterable[int]], ranges: Iterable[tuple[int, int]]) -> None:
@@ -89,28 +101,34 @@ def fine_strokes(ends: Ints, thickness: npt.ArrayLike, size: Size) -> Spans:
     """``strokes`` with ends in units of 1/65536 pixel; those of thickness 1 go from pixel to pixel."""
     thickness = np.asarray(thickness, dtype=np.int64)
     thin, thick = np.flatnonzero(thickness == 1), np.flatnonzero(thickness > 1)
-    return Spans.join([_thin(_pixel(ends[thin]), size).renumbered(thin), _thick(ends[thick], thickness[thick], size).renumbered(thick)])
+    parts = [_NOTHING]  # dozens of small steps stand behind each kind: none are taken for no mark
+    if len(thin):
+        parts.append(_thin(_pixel(ends[thin]), size).renumbered(thin))
+    if len(thick):
+        parts.append(_thick(ends[thick], thickness[thick], size).renumbered(thick))
+    return Spans.join(parts)
 
 
-def paint(layers: Iterable[tuple[Spans, npt.ArrayLike]], size: Size, dtype: type[np.integer[Any]] = np.uint8) -> npt.NDArray[Any]:
-    """The (H, W) canvas, 0 where nothing stands; mark k of a layer has the value ``values[k]``.
+def paint(layers: Iterable[Layer], size: Size, count: int, channels: int = 1) -> Canvas:
+    """The (count, channels, H, W) canvases, 0 where nothing stands.
 
     Later layers cover earlier ones, and in a layer marks of higher number those of lower number.
 
-    >>> paint([(circles([[1, 1, 1]], (3, 5)), [7])], (3, 5))
-    array([[0, 7, 0, 0, 0],
-           [7, 7, 7, 0, 0],
-           [0, 7, 0, 0, 0]], dtype=uint8)
+    >>> paint([(circles([[1, 1, 1]], (3, 5)), [[7]], [0])], (3, 5), count=1)
+    array([[[[0, 7, 0, 0, 0],
+             [7, 7, 7, 0, 0],
+             [0, 7, 0, 0, 0]]]], dtype=uint8)
     """
     height, width = size
-    canvas = np.zeros(height * width, dtype=dtype)
-    for spans, values in layers:
+    canvas = np.zeros((count, channels, height, width), dtype=np.uint8)
+    body = native.function("degrade_paint", *[native.POINTER] * 6, *[native.INT] * 4)
+    for spans, levels, canvases in layers:
         spans = spans.take(np.argsort(spans.mark, kind="stable"))
-        first, last = np.maximum(spans.first, 0), np.minimum(spans.last, width - 1)
-        span, step = _expanded(last - first + 1)
-        # where an index repeats, numpy keeps the last value
-        canvas[(spans.row * width + first)[span] + step] = np.asarray(values, dtype=dtype)[spans.mark][span]
-    return canvas.reshape(size)
+        level = np.asarray(levels, dtype=np.uint8).reshape(-1, channels)[spans.mark]
+        numbers = np.asarray(canvases, dtype=np.int64)[spans.mark]
+        arrays = [np.ascontiguousarray(array) for array in (numbers, spans.row, spans.first, spans.last, level)]
+        body(*(array.ctypes.data for array in (*arrays, canvas)), len(numbers), channels, height, width)
+    return canvas
 
 
 def _columns(marks: npt.ArrayLike, count: int) -> Ints:

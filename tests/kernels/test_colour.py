@@ -43,7 +43,7 @@ def test_back_is_within_a_level_where_opencv_rounds():
 def test_desaturate_keeps_value_and_hue():
     images = torch.rand(2, 3, 5, 7, dtype=torch.float64) * 255
     keep = torch.tensor([0.25, 1.0], dtype=torch.float64)[:, None, None, None]
-    faded = colour.desaturate(images, keep)
+    faded = colour.scale_saturation(images, keep)
     torch.testing.assert_close(faded.amax(1), images.amax(1))
     torch.testing.assert_close(faded.amax(1, keepdim=True) - faded, keep * (images.amax(1, keepdim=True) - images))
     torch.testing.assert_close(faded[1], images[1])
@@ -51,7 +51,7 @@ def test_desaturate_keeps_value_and_hue():
 
 def test_gradient_of_ties_is_shared():
     images = torch.tensor([100.0, 100.0, 40.0], dtype=torch.float64)[None, :, None, None].requires_grad_()
-    colour.desaturate(images, torch.zeros(1, 1, 1, 1, dtype=torch.float64)).sum().backward()
+    colour.scale_saturation(images, torch.zeros(1, 1, 1, 1, dtype=torch.float64)).sum().backward()
     assert images.grad is not None
     assert images.grad.flatten().tolist() == [1.5, 1.5, 0.0]
 
@@ -59,4 +59,4 @@ def test_gradient_of_ties_is_shared():
 def test_gradcheck():
     images = (torch.rand(2, 3, 3, 4, dtype=torch.float64) * 255).requires_grad_()
     keep = torch.rand(2, 1, 1, 1, dtype=torch.float64, requires_grad=True)
-    assert torch.autograd.gradcheck(colour.desaturate, (images, keep))
+    assert torch.autograd.gradcheck(colour.scale_saturation, (images, keep))

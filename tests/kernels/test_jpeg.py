@@ -25,8 +25,8 @@ def photograph(height: int, width: int) -> Tensor:
     return images.tensor(images.photograph(height, width))[None]
 
 
-def plan(*qualities: int) -> tuple[Tensor, Tensor]:
-    return torch.tensor(qualities, dtype=torch.int32), jpeg.quantisation_tables(qualities)
+def plan(*qualities: int) -> tuple[Tensor]:
+    return (jpeg.quantisation_tables(qualities),)
 
 
 def pillow(image: Tensor, quality: int) -> Tensor:
@@ -147,8 +147,8 @@ def test_without_roundings_greys_stay(unrounded, size):
 @pytest.mark.parametrize("size", [(5, 6), (3, 2), (1, 1)])
 def test_gradcheck(unrounded, size):
     batch = 60 + 120 * torch.rand(1, 3, *size, dtype=torch.float64)
-    quality, tables = plan(14)
-    assert torch.autograd.gradcheck(lambda x: jpeg.roundtrip(x, quality, tables), batch.requires_grad_())
+    (tables,) = plan(14)
+    assert torch.autograd.gradcheck(lambda x: jpeg.roundtrip(x, tables), batch.requires_grad_())
 
 
 def test_gradient_passes_the_roundings(monkeypatch):

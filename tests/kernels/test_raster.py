@@ -17,7 +17,8 @@ WORDS = ["X", "FAKE", "COPY", "VOID", "COPYRIGHT", *map(str, range(1, 101))]
 
 
 def ours(spans: raster.Spans, size: tuple[int, int]) -> np.ndarray:
-    return raster.paint([(spans, np.full(spans.mark.max(initial=0) + 1, INK))], size)
+    marks = spans.mark.max(initial=0) + 1
+    return raster.paint([(spans, np.full(marks, INK), np.zeros(marks, int))], size, 1)[0, 0]
 
 
 def random_sizes(rng: np.random.Generator, count: int) -> list[tuple[int, int]]:
@@ -136,15 +137,19 @@ def test_later_marks_cover_earlier_ones() -> None:
             cv2.circle(expected, (x, y), radius, n + 1, -1)
         for n, (x1, y1, x2, y2) in enumerate((ends * 2).tolist()):
             cv2.line(expected, (x1, y1), (x2, y2), n + 101, int(thickness[n]), shift=1)
-        layers = [(raster.circles(circles, size), np.arange(1, 13)), (raster.strokes(ends, thickness, size), np.arange(101, 113))]
-        np.testing.assert_array_equal(raster.paint(layers, size), expected)
+        canvas = np.full(12, 1)
+        layers = [
+            (raster.circles(circles, size), np.arange(1, 13), canvas),
+            (raster.strokes(ends, thickness, size), np.arange(101, 113), canvas),
+        ]
+        np.testing.assert_array_equal(raster.paint(layers, size, 3)[:, 0], np.stack([0 * expected, expected, 0 * expected]))
 
 
 def test_nothing_to_draw() -> None:
     size = (4, 5)
     for spans in (raster.circles([], size), raster.ellipses([], size), raster.strokes([], [], size)):
-        assert not raster.paint([(spans, [])], size).any()
-    assert not raster.paint([], size).any()
+        assert not raster.paint([(spans, [], [])], size, 1).any()
+    assert raster.paint([], size, 2, 3).tolist() == np.zeros((2, 3, *size)).tolist()
 
 
 def test_marks_far_outside_take_no_time_and_no_memory() -> None:

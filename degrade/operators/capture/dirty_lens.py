@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 import torch
 from torch import Tensor
 
@@ -78,23 +77,24 @@ class DirtyLens(Operator[Params]):
     def plan(self, size: Size, intensities: Sequence[float], params: Sequence[Params]) -> Plan:
         kernel = torch.from_numpy(filter.gaussian_weights(KERNEL_SIZE, SIGMA))
         return {
-            "dirt": torch.from_numpy(np.stack([_painted(size, p) for p in params])),
+            "dirt": torch.from_numpy(_painted(size, params)),
             "kernel": kernel.repeat(len(params), 1),
         }
 
     def apply(self, images: Tensor, plan: Plan, intensity: Tensor) -> Tensor:
-        dirt = quantize.trunc(filter.gaussian_blur(plan["dirt"].to(images.dtype), plan["kernel"]), images.dtype)
-        return quantize.blend(images, per_image(1 - KEPT * intensity, images), dirt, per_image(MIXED * intensity, images), images.dtype)
+        dirt = filter.gaussian_blur(plan["dirt"].to(images.dtype), plan["kernel"])
+        return quantize.blend(images, per_image(1 - KEPT * intensity, images), dirt, per_image(MIXED * intensity, images))
 
 
-def _painted(size: Size, params: Params) -> npt.NDArray[np.uint8]:
-    """The dirt before the blur, (1, H, W) levels."""
-    specks = np.array(params.specks, dtype=np.int64).reshape(-1, 4)
-    blobs = np.array(params.blobs, dtype=np.int64).reshape(-1, 4)
-    discs = np.stack([blobs[:, [0, 1, 2]], blobs[:, [0, 1, 3]]], axis=1).reshape(-1, 3)  # each inner disc right after its outer one
-    layers = [
-        (raster.ellipses(params.smears, size), np.full(len(params.smears), SMEAR_LEVEL)),
-        (raster.circles(specks[:, :3], size), specks[:, 3]),
-        (raster.circles(discs, size), np.tile([OUTER_LEVEL, INNER_LEVEL], len(blobs))),
+def _painted(size: Size, params: Sequence[Params]) -> raster.Canvas:
+    """The dirt before the blur, (B, 1, H, W) levels."""
+    smears, specks, blobs = [p.smears for p in params], [p.specks for p in params], [p.blobs for p in params]
+    smear, speck, blob = (np.array([mark for marks in group for mark in marks], dtype=np.int64) for group in (smears, specks, blobs))
+    speck, blob = speck.reshape(-1, 4), blob.reshape(-1, 4)
+    discs = np.stack([blob[:, [0, 1, 2]], blob[:, [0, 1, 3]]], axis=1).reshape(-1, 3)  # each inner disc right after its outer one
+    layers: list[raster.Layer] = [
+        (raster.ellipses(smear, size), np.full(len(smear), SMEAR_LEVEL), raster.owners(smears)),
+        (raster.circles(speck[:, :3], size), speck[:, 3], raster.owners(specks)),
+        (raster.circles(discs, size), np.tile([OUTER_LEVEL, INNER_LEVEL], len(blob)), np.repeat(raster.owners(blobs), 2)),
     ]
-    return raster.paint(layers, size)[None]
+    return raster.paint(layers, size, len(params))

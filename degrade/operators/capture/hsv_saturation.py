@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import torch
 from torch import Tensor
 
 from degrade.kernels import colour
@@ -22,9 +21,4 @@ class HsvSaturation(Operator[NoParams]):
     coloured = True
 
     def apply(self, images: Tensor, plan: Plan, intensity: Tensor) -> Tensor:
-        keep = per_image(1 - intensity, images)
-        if images.dtype != torch.uint8:
-            return colour.desaturate(images, keep)
-        hue, saturation, value = colour.rgb_to_hsv(images)
-        faded = (saturation * keep[:, 0]).floor()  # in float32: in float64, 30 * 0.1 would become 2
-        return colour.hsv_to_rgb(hue, faded, value)
+        return colour.scale_saturation(images, per_image(1 - intensity, images))

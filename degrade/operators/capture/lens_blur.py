@@ -33,6 +33,5 @@ class LensBlur(Operator[NoParams]):
 
     def apply(self, images: Tensor, plan: Plan, intensity: Tensor) -> Tensor:
         kernel = filter.gaussian_with_gradient(plan["kernel"], SIGMA * intensity)
-        blurred = quantize.trunc(filter.gaussian_blur(images, kernel), images.dtype)
-        i = intensity
-        return quantize.blend(images, per_image(1 - KEPT * i, images), blurred, per_image(MIXED * i, images), images.dtype)
+        blurred = filter.gaussian_blur(images, kernel)
+        return quantize.blend(images, per_image(1 - KEPT * intensity, images), blurred, per_image(MIXED * intensity, images))

@@ -7,13 +7,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 import torch
 from torch import Tensor
 
 from degrade.draws import Stream, randint, uniform
-from degrade.kernels import filter, quantize, raster
-from degrade.operator import Operator, Plan, Size, levels, per_image
+from degrade.kernels import filter, marks, raster
+from degrade.operator import Operator, Plan, Size, per_image
 
 FEWEST, FLARES = 3, 30  # flares: 3 + int(30 i)
 SMALLEST_GLOW, LARGEST_GLOW = 10, 50  # radius in pixels
@@ -63,21 +62,21 @@ class LensFlare(Operator[Params]):
     def plan(self, size: Size, intensities: Sequence[float], params: Sequence[Params]) -> Plan:
         kernels = [filter.gaussian_weights(KERNEL_SIZE, SIGMA * i) for i in intensities]
         return {
-            "flare": torch.from_numpy(np.stack([_painted(size, p) for p in params])),
+            "flare": torch.from_numpy(_painted(size, params)),
             "kernel": filter.stack_about_centre(kernels),
-            "colour": torch.tensor(COLOUR, device="cpu")[None, :, None, None].repeat(len(params), 1, 1, 1),
+            "colour": torch.tensor(COLOUR, device="cpu").repeat(len(params), 1),
         }
 
     def apply(self, images: Tensor, plan: Plan, intensity: Tensor) -> Tensor:
         kernel = filter.gaussian_with_gradient(plan["kernel"], SIGMA * intensity)
-        image = levels(images)
-        flare = filter.gaussian_blur(plan["flare"].to(images.dtype), kernel).to(image.dtype)  # 0..1
-        return quantize.trunc(image + per_image(ADDED * intensity, images) * flare * plan["colour"], images.dtype)
+        return marks.add_glow(images, plan["flare"], kernel, per_image(ADDED * intensity, images), plan["colour"])
 
 
-def _painted(size: Size, params: Params) -> npt.NDArray[np.uint8]:
-    """(1, H, W): 1 where a glow or a streak stands."""
-    glows, streaks = len(params.glows), len(params.streaks)
-    discs = raster.circles(params.glows, size)
-    lines = raster.strokes(params.streaks, np.full(streaks, STREAK_THICKNESS), size)
-    return raster.paint([(discs, np.ones(glows)), (lines, np.ones(streaks))], size)[None]
+def _painted(size: Size, params: Sequence[Params]) -> raster.Canvas:
+    """(B, 1, H, W): 1 where a glow or a streak stands."""
+    glows, streaks = [p.glows for p in params], [p.streaks for p in params]
+    discs = raster.circles([mark for group in glows for mark in group], size)
+    ends = [mark for group in streaks for mark in group]
+    lines = raster.strokes(ends, np.full(len(ends), STREAK_THICKNESS), size)
+    ones = [np.ones(len(raster.owners(group))) for group in (glows, streaks)]
+    return raster.paint([(discs, ones[0], raster.owners(glows)), (lines, ones[1], raster.owners(streaks))], size, len(params))

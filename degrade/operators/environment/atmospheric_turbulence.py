@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from degrade.kernels import quantize, warp
-from degrade.operator import NoParams, Operator, Plan, Size, levels
+from degrade.operator import NoParams, Operator, Plan, Size
 
 AMPLITUDE = 40.0  # pixels, times the intensity
 WAVE = 30.0  # pixels per radian
@@ -44,5 +44,4 @@ class AtmosphericTurbulence(Operator[NoParams]):
             i = intensity[:, None]
             smooth = AMPLITUDE * i * torch.sin(y / WAVE + PHASE * i)
             shift, rows = quantize.straight_through(smooth, shift), quantize.straight_through(y + VERTICAL * smooth, rows)
-        moved = warp.move_rows(levels(images), shift, rows)
-        return quantize.trunc(moved + 0.5, images.dtype) if images.dtype == torch.uint8 else moved
+        return warp.move_rows(images, shift, rows)

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 import torch
 from torch import Tensor
 
@@ -59,22 +58,22 @@ class ColorDiffusion(Operator[Params]):
             "kernel": filter.stack_about_centre([filter.gaussian_weights(k, SIGMA * i) for k, i in zip(sizes, intensities, strict=True)])
         }
         if any(i > SPOTS_FROM for i in intensities):
-            plan["spots"] = torch.from_numpy(np.stack([_layer(p.spots, size) for p in params]))[:, None]
+            plan["spots"] = torch.from_numpy(_painted(size, params))
         return plan
 
     def apply(self, images: Tensor, plan: Plan, intensity: Tensor) -> Tensor:
-        i = intensity[:, None, None, None]
-        blurred = filter.gaussian_blur(images, filter.gaussian_with_gradient(plan["kernel"], SIGMA * intensity))
-        diffused = blurred * (i * i).to(blurred.dtype)
+        kernel = filter.gaussian_with_gradient(plan["kernel"], SIGMA * intensity)
+        diffused = filter.gaussian_blur(images, kernel, intensity * intensity)
         if "spots" in plan:
             spots = plan["spots"]
             diffused = torch.where(spots > 0, (spots - 1).to(diffused.dtype), diffused)
         kept = per_image((1 - KEPT * intensity).clamp(min=LEAST_KEPT), images)
         mixed = per_image((MIXED * intensity).clamp(max=MOST_MIXED), images)
-        return quantize.blend(images, kept, quantize.trunc(diffused, images.dtype), mixed, images.dtype)
+        return quantize.blend(images, kept, diffused, mixed)
 
 
-def _layer(spots: tuple[tuple[int, int, int, int], ...], size: Size) -> npt.NDArray[np.uint8]:
-    """The spots' values plus one on an (H, W) canvas of zeros."""
-    marks = np.array(spots, dtype=np.int64).reshape(-1, 4)
-    return raster.paint([(raster.circles(marks[:, :3], size), marks[:, 3] + 1)], size)
+def _painted(size: Size, params: Sequence[Params]) -> raster.Canvas:
+    """The spots' values plus one on (B, 1, H, W) canvases of zeros."""
+    spots = np.array([spot for p in params for spot in p.spots], dtype=np.int64).reshape(-1, 4)
+    layer = raster.circles(spots[:, :3], size), spots[:, 3] + 1, raster.owners([p.spots for p in params])
+    return raster.paint([layer], size, len(params))

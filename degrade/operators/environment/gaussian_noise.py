@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from torch import Tensor
 
 from degrade.draws import Stream
-from degrade.kernels import noise, quantize
-from degrade.operator import Operator, Plan, Size, levels, per_image
+from degrade.kernels import noise
+from degrade.operator import Operator, Plan, Size, per_image
 
 DEVIATION = 75.0  # levels, times the intensity
 SEED_BITS = 53  # what JSON readers keep exactly
@@ -43,6 +43,4 @@ class GaussianNoise(Operator[Params]):
         return {"key": noise.keys([p.seed for p in params]), "quantiles": noise.quantiles()}
 
     def apply(self, images: Tensor, plan: Plan, intensity: Tensor) -> Tensor:
-        image = levels(images)
-        field = noise.normal(plan["key"], plan["quantiles"], images.shape[1:].numel()).view(images.shape).to(image.dtype)
-        return quantize.trunc(image + per_image(DEVIATION * intensity, images) * field, images.dtype)
+        return noise.add_noise(images, plan["key"], plan["quantiles"], per_image(DEVIATION * intensity, images))

@@ -6,12 +6,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 import torch
 from torch import Tensor
 
 from degrade.draws import Stream, randint
-from degrade.kernels import hershey, raster
+from degrade.kernels import hershey, marks, raster
 from degrade.operator import Operator, Plan, Size
 
 STROKES = 10  # strokes, times the intensity
@@ -96,25 +95,29 @@ class Graffiti(Operator[Params]):
                 raise ValueError(f"text[{name!r}]: got {value}, want {low}..{high}")
 
     def plan(self, size: Size, intensities: Sequence[float], params: Sequence[Params]) -> Plan:
-        layers, covers = zip(*(_painted(size, p) for p in params), strict=True)
-        return {"layer": torch.from_numpy(np.stack(layers)), "cover": torch.from_numpy(np.stack(covers))}
+        return {"canvas": torch.from_numpy(_painted(size, params))}
 
     def apply(self, images: Tensor, plan: Plan, intensity: Tensor) -> Tensor:
-        return torch.where(plan["cover"], plan["layer"].to(images.dtype), images)
+        return marks.cover(images, plan["canvas"])
 
 
-def _painted(size: Size, params: Params) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.bool_]]:
-    """The marks as (3, H, W) levels, and where they stand as (1, H, W)."""
-    strokes = np.array(params.strokes, dtype=np.int64).reshape(-1, 8)
-    palette = np.array([TEXT_COLOUR, *strokes[:, 5:], TEXT_COLOUR], dtype=np.uint8)  # 0 stands for no mark
-    layers = [(raster.strokes(strokes[:, :4], strokes[:, 4], size), np.arange(1, len(strokes) + 1))]
-    if params.text is not None:
-        text = params.text
-        ends = hershey.segments(text.string, text.x, text.y, text.scale)
-        spans = raster.fine_strokes(ends, np.full(len(ends), text.thickness), size)
-        layers.append((spans, np.full(len(ends), len(palette) - 1)))
-    colour = raster.paint(layers, size, np.int64)
-    cover = colour > 0
-    levels = np.zeros((*size, 3), dtype=np.uint8)
-    levels[cover] = palette[colour[cover]]
-    return levels.transpose(2, 0, 1), cover[None]
+def _painted(size: Size, params: Sequence[Params]) -> raster.Canvas:
+    """(B, 4, H, W): red, green and blue of the marks, and 1 where they stand."""
+    strokes = np.array([stroke for p in params for stroke in p.strokes], dtype=np.int64).reshape(-1, 8)
+    texts = [p.text for p in params]
+    letters = [hershey.segments(t.string, t.x, t.y, t.scale) if t else hershey.NOTHING for t in texts]
+    thickness = [np.full(len(ends), t.thickness if t else 1) for ends, t in zip(letters, texts, strict=True)]
+    layers = [
+        (raster.strokes(strokes[:, :4], strokes[:, 4], size), _covering(strokes[:, 5:]), raster.owners([p.strokes for p in params])),
+        (
+            raster.fine_strokes(np.concatenate(letters), np.concatenate(thickness), size),
+            _covering(np.tile(TEXT_COLOUR, (sum(map(len, letters)), 1))),
+            raster.owners(letters),
+        ),
+    ]
+    return raster.paint(layers, size, len(params), channels=4)
+
+
+def _covering(colours: raster.Ints) -> raster.Ints:
+    """(N, 3) colours and a fourth number, 1."""
+    return np.pad(colours, [(0, 0), (0, 1)], constant_values=1)

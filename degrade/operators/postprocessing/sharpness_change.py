@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from degrade.kernels import filter, quantize
-from degrade.operator import NoParams, Operator, Plan, Size, levels, per_image
+from degrade.operator import NoParams, Operator, Plan, Size, per_image
 
 GAIN = 80.0  # times the intensity: factor on the sharpening kernel
 KEPT, MIXED = 0.7, 0.3  # blend weights
@@ -35,10 +35,8 @@ class SharpnessChange(Operator[NoParams]):
         return {"blurred": torch.tensor([i == 0 for i in intensities], device="cpu"), "blur": blur.expand(len(intensities), -1, -1)}
 
     def apply(self, images: Tensor, plan: Plan, intensity: Tensor) -> Tensor:
-        image = levels(images)
-        around = filter.mirror_around(image, 1, 1)
-        neighbours = around[..., :-2, 1:-1] + around[..., 2:, 1:-1] + around[..., 1:-1, :-2] + around[..., 1:-1, 2:]
-        changed = quantize.round(per_image(GAIN * intensity, images) * (5 * image - neighbours), images.dtype)
+        changed = filter.sharpen(images, per_image(GAIN * intensity, images), KEPT, MIXED)
         if plan:
-            changed = torch.where(plan["blurred"][:, None, None, None], filter.correlate(images, plan["blur"]), changed)
-        return quantize.blend(images, KEPT, changed, MIXED, images.dtype)
+            blurred = quantize.blend(images, KEPT, filter.correlate(images, plan["blur"]), MIXED)
+            changed = torch.where(plan["blurred"][:, None, None, None], blurred, changed)
+        return changed

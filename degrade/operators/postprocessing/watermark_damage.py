@@ -107,5 +107,5 @@ class WatermarkDamage(Operator[Params]):
 
     def apply(self, images: Tensor, plan: Plan, intensity: Tensor) -> Tensor:
         filled = inpaint.inpaint(images, plan["order"], plan["distance"], plan["schedule"])
-        blended = quantize.blend(images, per_image(1 - intensity, images), filled, per_image(intensity, images), images.dtype)
+        blended = quantize.blend(images, per_image(1 - intensity, images), filled, per_image(intensity, images))
         return torch.where(plan["edge"], quantize.trunc(EDGE_FACTOR * levels(blended), images.dtype), blended)

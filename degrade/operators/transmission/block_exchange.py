@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from degrade.draws import Stream, randint
+from degrade.kernels import warp
 from degrade.operator import Operator, Plan, Size
 
 SWAPS = 35  # times the intensity
@@ -71,15 +72,4 @@ class BlockExchange(Operator[Params]):
         return {"block": torch.tensor(blocks, device="cpu"), "grid": torch.tensor(grids, device="cpu"), "source": torch.from_numpy(sources)}
 
     def apply(self, images: Tensor, plan: Plan, intensity: Tensor) -> Tensor:
-        height, width = images.shape[-2:]
-        block = plan["block"][:, None, None]
-        rows, columns = plan["grid"][:, 0, None, None], plan["grid"][:, 1, None, None]
-        y = torch.arange(height, device=images.device)[:, None]
-        x = torch.arange(width, device=images.device)
-        row, column = y // block, x // block
-        moves = (row < rows) & (column < columns)
-        source = plan["source"].gather(1, torch.where(moves, row * columns + column, 0).flatten(1)).view(moves.shape)
-        from_y = torch.where(moves, source // columns * block + y % block, y)
-        from_x = torch.where(moves, source % columns * block + x % block, x)
-        index = (from_y * width + from_x).flatten(1)[:, None].expand(-1, images.shape[1], -1)
-        return images.flatten(2).gather(2, index).view(images.shape)
+        return warp.move_blocks(images, plan["block"], plan["grid"], plan["source"])

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import torch
 from torch import Tensor
 
 from degrade.kernels import jpeg
@@ -30,8 +29,7 @@ class JpegCompression(Operator[NoParams]):
     coloured = True
 
     def plan(self, size: Size, intensities: Sequence[float], params: Sequence[NoParams]) -> Plan:
-        qualities = [quality(i) for i in intensities]
-        return {"quality": torch.tensor(qualities, dtype=torch.int32, device="cpu"), "tables": jpeg.quantisation_tables(qualities)}
+        return {"tables": jpeg.quantisation_tables([quality(i) for i in intensities])}
 
     def apply(self, images: Tensor, plan: Plan, intensity: Tensor) -> Tensor:
-        return jpeg.roundtrip(images, plan["quality"], plan["tables"])
+        return jpeg.roundtrip(images, plan["tables"])

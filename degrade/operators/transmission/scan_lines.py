@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from degrade.kernels import quantize
-from degrade.operator import NoParams, Operator, Plan, Size, levels
+from degrade.operator import NoParams, Operator, Plan, Size
 
 DARKENED = 0.01  # what is left of a row in a stripe
 
@@ -35,8 +35,8 @@ class ScanLines(Operator[NoParams]):
 
     def plan(self, size: Size, intensities: Sequence[float], params: Sequence[NoParams]) -> Plan:
         row = torch.arange(size[0], device="cpu")
-        return {"dark": torch.stack([row % period(i) < width(i) for i in intensities])}
+        dark = torch.stack([row % period(i) < width(i) for i in intensities])
+        return {"factor": torch.where(dark, torch.tensor(DARKENED, dtype=torch.float64, device="cpu"), 1.0)}
 
     def apply(self, images: Tensor, plan: Plan, intensity: Tensor) -> Tensor:
-        dark = quantize.trunc(levels(images, torch.float64) * DARKENED, images.dtype)
-        return torch.where(plan["dark"][:, None, :, None], dark, images)
+        return quantize.scale_rows(images, plan["factor"])
