@@ -81,7 +81,10 @@ def _list(config: schema.ListConfig) -> int:
 def _preview(config: schema.PreviewConfig) -> int:
     from degrade.preview import preview
 
-    print(f"wrote {preview(config)}")
+    def announce(count: int, width: int, height: int) -> None:
+        print(f"{count} images of {width} x {height} pixels to make; the sheet shows them smaller", flush=True)
+
+    print(f"wrote {preview(config, announce)}")
     return DONE
 
 
@@ -96,12 +99,15 @@ def _build(config: schema.BuildConfig) -> int:
     for bad in report.empty:
         print(f"no image: {bad}", file=sys.stderr)
     if report.failed:
-        print(f"{len(report.failed)} rows could not be degraded:", *report.failed, sep="\n  ", file=sys.stderr)
-    size = sum(file.stat().st_size for file in report.files)
-    print(f"{len(report.files)} files, {_bytes(size)}, are in {report.output} ({duration(report.seconds)})")
-    print(f"  the files' images, row by row:  {report.output}/*.manifest.jsonl")
-    print(f"  what was built, and how:        {report.output / 'build.json'}")
-    print(f"  to evaluate with VLMEvalKit:    run.py --config {report.output / 'vlmevalkit.json'}")
+        print(f"{len(report.failed)} rows could not be degraded (the first row is row 0):", *report.failed, sep="\n  ", file=sys.stderr)
+    if report.files:
+        size = sum(file.stat().st_size for file in report.files)
+        print(f"{len(report.files)} files, {_bytes(size)}, are in {report.output} ({duration(report.seconds)})")
+        print(f"  the files' images, row by row:  {report.output}/*.manifest.jsonl")
+        print(f"  what was built, and how:        {report.output / 'build.json'}")
+        print(f"  to evaluate with VLMEvalKit:    run.py --config {report.output / 'vlmevalkit.json'}")
+    else:
+        print(f"no files were written; what failed is also in {report.output / 'build.json'}")
     if report.unpublished:
         print(f"not written because of failed rows: {', '.join(report.unpublished)}; see on_error in degrade build --help", file=sys.stderr)
     if report.stale:
@@ -134,11 +140,16 @@ def _bytes(count: float) -> str:
 
 def _replay(config: schema.ReplayConfig) -> int:
     from degrade.build import replay
-    from degrade.data import manifest, staging
+    from degrade.data import images, manifest, staging
 
+    codec = manifest.header(Path(config.manifest))["configuration"]["codec"]
+    if config.output:
+        suffixes = [".jpg", ".jpeg"] if codec == "jpeg" else [f".{images.CODECS[codec]}"]
+        schema.check_suffix(config.output, suffixes, f"a replay gives the bytes of the build, which are {codec}")
     again = replay(config.manifest, config.index, config.part, config.source)
     stem = Path(config.manifest).name.removesuffix(manifest.SUFFIX)
-    file_name = re.sub(r"[^\w.-]+", "_", f"{stem}_{config.index}")
+    part = f".{config.part}" if "part" in again.line else ""
+    file_name = re.sub(r"[^\w.-]+", "_", f"{stem}_{config.index}{part}")
     output = Path(config.output or f"outputs/{file_name}.{again.suffix}")
     output.parent.mkdir(parents=True, exist_ok=True)
     staging.write(output, again.data)
@@ -169,7 +180,7 @@ def _verify(config: schema.VerifyConfig) -> int:
     with Progress("rows") as progress:
         report = verify(config.build, config.sample, config.source, progress)
     if report.problems:
-        print(f"{config.build} is not as it was built:", *report.problems, sep="\n  ", file=sys.stderr)
+        print(f"{config.build} is not as it should be:", *report.problems, sep="\n  ", file=sys.stderr)
     looked = f"{report.shards} files, {report.rows:,} rows, {report.images:,} images, {report.replayed:,} of them made again"
     print(f"{looked}: {'all as they were built' if report.ok else f'{len(report.problems)} problems'}")
     return DONE if report.ok else FAILED

@@ -125,7 +125,7 @@ class PreviewConfig:
     """A contact sheet of one image: operators by severities."""
 
     image: str = option("sample", "`sample`, or an image file", path=True)
-    output: str = option("outputs/preview.png", "the PNG to write", path=True)
+    output: str = option("outputs/preview.png", "the file to write, with suffix .png", path=True)
     operators: list[str] | None = option(None, "the operators to show; `all` for the sixteen", kind="operators")
     severities: list[str | float | int] = option(
         ["low", "mid", "high"], "the severities to show: names, or intensities in [0, 1]", kind="severities"
@@ -143,7 +143,9 @@ class ReplayConfig:
     manifest: str = option(REQUIRED, "a .manifest.jsonl file of a build", path=True)
     index: str = option(REQUIRED, "the index of the row whose image is wanted")
     part: int = option(0, "which image, where the row's cell is a list of several", least=0)
-    output: str | None = option(None, "the file to write; null: outputs/<file stem>_<index>, with the codec's suffix", path=True)
+    output: str | None = option(
+        None, "the file to write, with the suffix of the build's codec (.jpg, .png, .webp); null: outputs/<file stem>_<index>", path=True
+    )
     source: str | None = option(None, "the source (of MMR: its images), where it is no longer where the build found it", path=True)
 
 
@@ -255,6 +257,18 @@ def check(config: Any) -> None:
                 raise ConfigError(f"{f.name}={item}: it must be {limits}")
         if isinstance(value, list) and len({str(item) for item in value}) < len(value):
             raise ConfigError(f"{f.name}={value}: something stands there twice")
+
+
+def check_suffix(output: str, wanted: Sequence[str], why: str) -> None:
+    """Refuse the name of a file to write whose suffix tells of another format than it will have.
+
+    Raises:
+        ConfigError: names the suffix that is wanted.
+
+    >>> check_suffix("sheet.PNG", [".png"], "a contact sheet is a PNG file")
+    """
+    if not output.lower().endswith(tuple(wanted)):
+        raise ConfigError(f"output={output}: {why}, so its name must end in {' or '.join(wanted)}")
 
 
 def _check_operators(name: str, values: Iterable[object]) -> None:

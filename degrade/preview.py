@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -12,7 +12,7 @@ import torch
 from PIL import Image, ImageDraw, ImageFont
 from torch import Tensor
 
-from degrade.config import PreviewConfig, check
+from degrade.config import PreviewConfig, check, check_suffix
 from degrade.data import staging
 from degrade.data.errors import RowError, SourceError
 from degrade.data.images import decode
@@ -80,14 +80,19 @@ def contact_sheet(
     return _draw(columns, _thumbnail(image, width, height), (image.shape[2], image.shape[1]), severities, seed)
 
 
-def preview(config: PreviewConfig) -> Path:
+def preview(config: PreviewConfig, announce: Callable[[int, int, int], None] | None = None) -> Path:
     """Write the contact sheet that `config` asks for as a PNG; returns its path.
+
+    Args:
+        config: the settings.
+        announce: told how many images will be made, and their width and height, before any is.
 
     Raises:
         ConfigError: a setting that cannot be used.
         SourceError: the image cannot be read.
     """
     check(config)
+    check_suffix(config.output, [".png"], "a contact sheet is a PNG file")
     if config.image == "sample":
         data = sample_image()
     else:
@@ -99,6 +104,9 @@ def preview(config: PreviewConfig) -> Path:
         image = decode(data)
     except RowError as error:
         raise SourceError(f"image={config.image}: {error}") from error
+    if announce:
+        operators = OPERATORS if config.operators is None else config.operators
+        announce(len(operators) * len(config.severities), image.shape[2], image.shape[1])
     sheet = contact_sheet(image, config.operators, config.severities, config.seed, config.width)
     output = Path(config.output)
     output.parent.mkdir(parents=True, exist_ok=True)

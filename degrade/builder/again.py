@@ -10,7 +10,7 @@ from typing import Any
 from torch import Tensor
 
 import degrade
-from degrade.builder.folder import REPORT_FILE
+from degrade.builder.report import REPORT_FILE
 from degrade.builder.settings import device, libraries
 from degrade.data import images, manifest, staging
 from degrade.data.errors import SourceError
@@ -61,7 +61,7 @@ def replay(manifest_path: str | Path, index: str, part: int = 0, source: str | P
     table.scan()
     row = next(table.rows(number), None)
     if row is None or row.index != line["index"]:
-        raise ReplayError(f"{table.path} is not the source of {path.name}: its row {number + 1} is not index {line['index']!r}")
+        raise ReplayError(f"{table.path} is not the source of {path.name}: its row {number} is not index {line['index']!r}")
     with images.quiet():
         return remake(head, line, table.images(row).parts[line.get("part", 0)], device_name)
 

@@ -11,8 +11,9 @@ from pathlib import Path
 from typing import Any
 
 from degrade.builder.again import ReplayError, remake, reopen
-from degrade.builder.folder import REPORT_FILE, sha256
-from degrade.data import images, manifest, staging
+from degrade.builder.folder import sha256
+from degrade.builder.report import REPORT_FILE
+from degrade.data import cells, images, manifest, staging
 from degrade.data.errors import RowError, SourceError
 from degrade.data.rows import Encoded, Row, Source
 from degrade.data.writers import reading
@@ -26,7 +27,7 @@ class VerifyReport:
     """What was checked and what was found.
 
     Attributes:
-        problems: one line each, naming file, row and column.
+        problems: one line each, naming file, row and column, or a benchmark whose files were not all written.
         shards, rows, images, replayed: how many were looked at.
     """
 
@@ -63,6 +64,9 @@ def verify(
     report = VerifyReport()
     done, total = 0, sum(entry["rows"] for entry in benchmarks.values() if entry["files"])
     for benchmark, entry in benchmarks.items():
+        if not entry.get("complete", True):
+            failed = f"{len(entry['failed'])} of {entry['rows']} rows could not be degraded, so that its files were not written"
+            report.problems.append(f"{benchmark} is not complete: {failed}; they are listed in {REPORT_FILE}")
         shards = [shard for stem in entry["files"] if (shard := _open(folder, stem, entry["files"][stem], sample, report))]
         if not shards:
             continue
@@ -151,7 +155,7 @@ class _Shard:
     def _step(self, row: Row, source: _Once) -> None:
         number, group = next(self._lines, (-1, iter(())))
         lines = list(group)
-        where = f"row {row.number + 1}, index {row.index!r}"
+        where = f"row {row.number}, index {row.index!r}"
         if number != row.number or lines[0]["index"] != row.index:
             self._problem(f"{where}: the manifest has no line for it in its place", stop=True)
             return
@@ -173,7 +177,7 @@ class _Shard:
             self._images(where, row.number, lines, hashes, source)
         elif status == "reference":
             self._awaited.append((row.number, lines[0]["payload"], hashes if found.cell is None else [found.cell]))
-        elif status == "empty" and (found.cell or hashes):
+        elif status == "empty" and (hashes or not cells.is_empty(found.cell or "")):
             self._problem(f"{where}: an image where the source has none")
         elif status == "kept" and found.cell not in (None, row.cells[source.columns.index("image")]):
             self._problem(f"{where}: the image cell was to be kept and is another")
@@ -199,7 +203,7 @@ class _Shard:
         for number, payload, found in self._awaited:
             index, hashes = self._hashes.get(payload, ("", []))
             if found not in ([index], hashes):
-                self._problem(f"row {number + 1}: it does not share the image of row {payload + 1}")
+                self._problem(f"row {number}: it does not share the image of row {payload}")
         try:
             rest: Iterator[object] = iter((next(self._lines, None), next(self._rows, None)))
             if any(item is not None for item in rest):

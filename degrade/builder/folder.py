@@ -14,15 +14,15 @@ from typing import Any
 
 import degrade
 from degrade import suites
-from degrade.builder.report import BuildReport, Estimate
+from degrade.builder.report import REPORT_FILE, BuildReport, Estimate
 from degrade.builder.settings import check_config, device, libraries, settings
 from degrade.builder.shards import build_table
-from degrade.builder.tables import Table, estimate_of, open_tables
+from degrade.builder.tables import Table, estimate_of, newly_published, open_tables
 from degrade.config import BuildConfig
 from degrade.data import images, manifest, staging, writers
 from degrade.data.staging import FolderError
 
-REPORT_FILE, VLMEVALKIT_FILE = "build.json", "vlmevalkit.json"
+VLMEVALKIT_FILE = "vlmevalkit.json"
 
 Progress = Callable[[int, int], None]
 """Told the rows done and the rows there are."""
@@ -137,7 +137,6 @@ def _clear(output: Path) -> None:
 def _finish(config: BuildConfig, tables: Sequence[Table], report: BuildReport) -> None:
     """Write build.json and vlmevalkit.json over all that is in the folder."""
     output = report.output
-    staging.remove(output / staging.FOLDER)
     report_path = output / REPORT_FILE
     before: dict[str, Any] = staging.read_json(report_path)["benchmarks"] if report_path.exists() else {}
     benchmarks: dict[str, Any] = {name: entry for name, entry in before.items() if name not in {t.benchmark for t in tables}}
@@ -148,11 +147,13 @@ def _finish(config: BuildConfig, tables: Sequence[Table], report: BuildReport) -
             "kind": table.source.kind,
             "sha256": table.sha256,
             "rows": len(table.scan.entries),
+            "complete": table.benchmark not in report.unpublished,
             "failed": [asdict(bad) for bad in report.failed if bad.benchmark == table.benchmark],
             "empty": [asdict(bad) for bad in report.empty if bad.benchmark == table.benchmark],
             "files": {},
         }
-    old_files = {stem: entry for known in before.values() for stem, entry in known["files"].items()}
+    made = newly_published(output)
+    old_files = {stem: entry for known in before.values() for stem, entry in known["files"].items() if stem not in made}
     data: dict[str, Any] = {}
     for path in sorted(output.glob("*" + manifest.SUFFIX)):
         head = manifest.header(path)
@@ -160,7 +161,10 @@ def _finish(config: BuildConfig, tables: Sequence[Table], report: BuildReport) -
         shards = writers.shards(output, stem, config.writer)
         report.files += shards
         entry = old_files.get(stem) or _describe(head, path, shards)
-        benchmarks.setdefault(benchmark, {"files": {}})["files"][stem] = entry
+        if benchmark not in benchmarks:  # of a build whose build.json is lost
+            of_source = {name: head["source"][name] for name in ("kind", "sha256", "rows")}
+            benchmarks[benchmark] = {**of_source, "complete": True, "failed": [], "empty": [], "files": {}}
+        benchmarks[benchmark]["files"][stem] = entry
         data[stem] = {"class": suites.vlmevalkit_class(benchmark), "dataset": stem}
     report.stale = [folder for folder in (_cache() / stem for stem in data) if folder.is_dir()]
     facts = facts_of(config, {name: entry.get("sha256", "") for name, entry in benchmarks.items()})
@@ -172,6 +176,7 @@ def _finish(config: BuildConfig, tables: Sequence[Table], report: BuildReport) -
             "configuration": asdict(config),
             "seed": config.seed,
             "standard": config.on_error == "fail",
+            "complete": all(entry.get("complete", True) for entry in benchmarks.values()),
             "fingerprint": manifest.fingerprint(facts),
             "benchmarks": dict(sorted(benchmarks.items())),
             "timings": {"seconds": round(report.seconds, 3), "rows": report.rows, "images": report.images},
@@ -184,6 +189,7 @@ def _finish(config: BuildConfig, tables: Sequence[Table], report: BuildReport) -
         },
     )
     staging.write_json(output / VLMEVALKIT_FILE, {"model": {}, "data": data})
+    staging.remove(output / staging.FOLDER)
 
 
 def _describe(head: dict[str, Any], path: Path, shards: Iterable[Path]) -> dict[str, Any]:

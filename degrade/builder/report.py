@@ -5,10 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from pathlib import Path
 
+REPORT_FILE = "build.json"
+
 
 @dataclass(frozen=True)
 class BadRow:
-    """A row that could not be used."""
+    """A row that could not be used; `row` is its place in the file, from 0, the header not counted."""
 
     benchmark: str
     file: str
@@ -17,7 +19,7 @@ class BadRow:
     reason: str
 
     def __str__(self) -> str:
-        return f"{self.file}, row {self.row + 1}, index {self.index!r}: {self.reason}"
+        return f"{self.file}, row {self.row}, index {self.index!r}: {self.reason}"
 
 
 @dataclass(frozen=True)

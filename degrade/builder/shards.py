@@ -14,7 +14,7 @@ import degrade
 from degrade.builder.pixels import Made, Maker, windows
 from degrade.builder.report import BadRow, BuildReport
 from degrade.builder.settings import libraries, settings, shard_name, staged_name
-from degrade.builder.tables import Table, published
+from degrade.builder.tables import Table, note_published, published, recorded
 from degrade.config import BuildConfig
 from degrade.data import cells, images, manifest, staging, text, writers
 from degrade.data.errors import SourceError
@@ -46,7 +46,10 @@ def build_table(config: BuildConfig, table: Table, report: BuildReport, progress
     known = staging.journal(folder)
     if known.state is not None and known.state["complete"]:
         _publish(config, table, folder, State.of(known.state))
-    missing = [stem for stem in table.wanted if not published(output, stem)]
+    held = recorded(output)
+    missing = [stem for stem in table.wanted if not published(output, stem, held)]
+    for stem in missing:
+        _remove_rest(output, stem, config.writer, ours=stem in held)
     # Files that an earlier run has begun go on together from where they are; further ones then need a pass of their own.
     begun = [stem for stem in missing if staged_name(stem) in known.lengths and not known.state["complete"]]
     for stems in filter(None, (begun, [stem for stem in missing if stem not in begun])):
@@ -62,6 +65,15 @@ def build_table(config: BuildConfig, table: Table, report: BuildReport, progress
     if not missing:
         _report_rows(config, table, None, report)
         progress(len(table.scan.entries))
+
+
+def _remove_rest(output: Path, stem: str, writer: str, ours: bool) -> None:
+    """Remove what is left of files that are to be made anew, because one of them is lost or cut short."""
+    path = output / (stem + manifest.SUFFIX)
+    if ours or path.exists():
+        for shard in writers.shards(output, stem, writer):
+            shard.unlink()
+        path.unlink(missing_ok=True)  # the last: it says that the shards are ours
 
 
 def _pass(
@@ -185,6 +197,8 @@ def _publish(config: BuildConfig, table: Table, folder: Path, state: State) -> N
         if staged.exists():
             _drop_late(config, table, staged, path, state)
         writers.publish(staged, output, config.writer, suffix=images.CODECS[config.codec], shard_rows=config.shard_rows)
+        files = {shard.name: shard.stat().st_size for shard in writers.shards(output, stem, config.writer)}
+        note_published(output, stem, {**files, path.name: path.stat().st_size})
         os.replace(path, output / path.name)
         staging.sync_folder(output)
     staging.remove(folder)

@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import Any
 
 from degrade import suites
-from degrade.builder.report import Estimate
+from degrade.builder.report import REPORT_FILE, Estimate
 from degrade.builder.settings import device, shard_name, variants, weights
 from degrade.config import BuildConfig
-from degrade.data import images, manifest
+from degrade.data import images, manifest, staging
 from degrade.data.errors import RowError, SourceError
 from degrade.data.rows import Scan, Source
 from degrade.data.sources import open_sources
@@ -55,8 +55,36 @@ def open_tables(config: BuildConfig) -> list[Table]:
     return found
 
 
-def published(output: Path, stem: str) -> bool:
-    return (output / (stem + manifest.SUFFIX)).exists()
+PUBLISHED = "published.json"
+"""In the staging folder: what this run, and interrupted ones before it, have published, until ``build.json`` says so."""
+
+
+def note_published(output: Path, stem: str, files: Mapping[str, int]) -> None:
+    """Record a stem's files, with their sizes in bytes; overwrites what is known of it."""
+    path = output / staging.FOLDER / PUBLISHED
+    staging.write_json(path, {**newly_published(output), stem: dict(files)})
+
+
+def newly_published(output: Path) -> dict[str, dict[str, int]]:
+    """By stem, the files that ``build.json`` does not tell of yet, with their sizes in bytes."""
+    path = output / staging.FOLDER / PUBLISHED
+    return staging.read_json(path) if path.exists() else {}
+
+
+def recorded(output: Path) -> dict[str, dict[str, int]]:
+    """By stem, all files that a folder is said to hold, with their sizes in bytes."""
+    report = output / REPORT_FILE
+    found: dict[str, dict[str, int]] = {}
+    for entry in staging.read_json(report)["benchmarks"].values() if report.exists() else ():
+        found |= {stem: {name: file["bytes"] for name, file in of_stem["files"].items()} for stem, of_stem in entry["files"].items()}
+    return found | newly_published(output)
+
+
+def published(output: Path, stem: str, known: Mapping[str, Mapping[str, int]]) -> bool:
+    """Whether manifest and shards of a stem are there, each of the size that `known` (:func:`recorded`) says."""
+    files = known.get(stem, {})
+    whole = all((output / name).exists() and (output / name).stat().st_size == size for name, size in files.items())
+    return whole and stem + manifest.SUFFIX in files and len(files) > 1
 
 
 _SAMPLED = 16
@@ -70,11 +98,12 @@ _SECONDS_A_MEGAPIXEL_OF_MEAN_SHIFT = 1.2  # times the intensity: the radius grow
 
 def estimate_of(config: BuildConfig, tables: Sequence[Table]) -> Estimate:
     output = Path(config.output)
+    known = {} if config.overwrite else recorded(output)
     files, done, rows, count, size, seconds = [], [], 0, 0, 0.0, 0.0
     shares, on_cpu = weights(config.mixture), device(config.device).type == "cpu"
     for table in tables:
         payloads = [n for n, entry in enumerate(table.scan.entries) if entry.kind == "payload"]
-        missing = [stem for stem in table.wanted if not published(output, stem)]
+        missing = [stem for stem in table.wanted if not published(output, stem, known)]
         files += [shard_name(stem, config.writer) for stem in missing]
         done += [shard_name(stem, config.writer) for stem in table.wanted if stem not in missing]
         rows += len(table.scan.entries)

@@ -38,6 +38,15 @@ class Payload:
     style: Style
 
 
+def is_empty(cell: str) -> bool:
+    """Whether a cell holds no image.
+
+    >>> is_empty(" "), is_empty("[]"), is_empty("12")
+    (True, True, False)
+    """
+    return cell.strip() in ("", "[]")
+
+
 def parse(cell: str) -> Empty | Reference | Payload:
     """What an image cell holds; nothing is decoded.
 
@@ -47,9 +56,9 @@ def parse(cell: str) -> Empty | Reference | Payload:
     >>> parse("12")
     Reference(target='12')
     """
-    text = cell.strip()
-    if not text or text == "[]":
+    if is_empty(cell):
         return Empty()
+    text = cell.strip()
     if text.startswith("[") and text.endswith("]"):
         return Payload(*parse_list(text))
     return Reference(text) if len(text) <= LONGEST_REFERENCE else Payload((text,), "single")

@@ -99,7 +99,7 @@ def encode(image: Tensor, codec: str = "jpeg", quality: int = 95) -> bytes:
     """
     if codec not in CODECS:
         raise ValueError(f"codec: got {codec!r}, want one of {', '.join(CODECS)}")
-    picture = Image.fromarray(image.permute(1, 2, 0).contiguous().numpy())
+    picture = Image.merge("RGB", [Image.fromarray(plane) for plane in image.numpy()])  # many times quicker than to interleave a tensor
     options: dict[str, Any] = {}
     if codec == "jpeg":
         options = {"quality": quality, "subsampling": "4:2:0"}

@@ -121,7 +121,7 @@ def resolve(indices: Sequence[str], found: Sequence[tuple[Kind, str]]) -> list[E
     for number, (index, (kind, detail)) in enumerate(zip(indices, found, strict=True)):
         try:
             if first[index] != number:
-                raise RowError(f"index {index!r} has come before, in row {first[index] + 1}")
+                raise RowError(f"index {index!r} has come before, in row {first[index]}")
             if kind == "broken":
                 raise RowError(detail)
             payload = _follow(number, indices, found, first) if kind in ("payload", "reference") else -1

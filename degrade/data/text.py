@@ -24,8 +24,13 @@ class Lines(Protocol):
     def readline(self) -> bytes: ...
 
 
-def records(file: Lines, name: str) -> Iterator[tuple[int, list[bytes]]]:
+def records(file: Lines, name: str, bare: set[int] | None = None) -> Iterator[tuple[int, list[bytes]]]:
     """The rows of a TSV file from where it stands: byte offset and cells, quotes resolved.
+
+    Args:
+        file: where the rows are.
+        name: of the file, for errors.
+        bare: gets the offsets of rows with a CR outside of quotes, before they are given out: pandas' reader sees several rows in each.
 
     Quotes are read as by the csv module and pandas: a cell that begins with ``"`` is quoted, and a doubled ``"`` in it is one; elsewhere a
     quote is text. Lines end with LF or CRLF; a bare CR is text. Empty lines are skipped.
@@ -36,17 +41,22 @@ def records(file: Lines, name: str) -> Iterator[tuple[int, list[bytes]]]:
     offset = file.tell()
     while line := file.readline():
         if b'"' in line:
-            cells, length = _quoted(bytearray(line), file, name, offset)
+            cells, length, has_bare = _quoted(bytearray(line), file, name, offset)
         else:
-            cells, length = _ended(line).split(b"\t"), len(line)
+            ended = _ended(line)
+            cells, length, has_bare = ended.split(b"\t"), len(line), b"\r" in ended
+        if has_bare and bare is not None:
+            bare.add(offset)
         if cells != [b""]:
             yield offset, cells
         offset += length
 
 
-def _quoted(buffer: bytearray, file: Lines, name: str, offset: int) -> tuple[list[bytes], int]:
+def _quoted(buffer: bytearray, file: Lines, name: str, offset: int) -> tuple[list[bytes], int, bool]:
+    """Cells, length in bytes, and whether a CR stands outside of quotes."""
     cells: list[bytes] = []
     at = 0
+    bare = False
     while True:
         value = b""
         if buffer[at : at + 1] == b'"':
@@ -68,10 +78,11 @@ def _quoted(buffer: bytearray, file: Lines, name: str, offset: int) -> tuple[lis
             value = bytes(buffer[at + 1 : close]).replace(b'""', b'"')
             at = close + 1
         tab = buffer.find(b"\t", at)
+        plain = bytes(buffer[at:tab]) if tab >= 0 else _ended(bytes(buffer[at:]))
+        bare |= b"\r" in plain
+        cells.append(value + plain)
         if tab < 0:
-            cells.append(value + _ended(bytes(buffer[at:])))
-            return cells, len(buffer)
-        cells.append(value + bytes(buffer[at:tab]))
+            return cells, len(buffer), bare
         at = tab + 1
 
 

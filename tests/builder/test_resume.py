@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from degrade.build import build
+from degrade.build import build, estimate, verify
 from degrade.config import BuildConfig
 from degrade.data import images, staging
 from degrade.data.staging import FolderError
@@ -219,3 +219,53 @@ def test_it_is_time_to_sync_well_before_half_a_minute_is_lost(tmp_path: Path, mo
     growing.sync(None)
     assert not growing.due()
     growing.close()
+
+
+@pytest.mark.parametrize("report", ["kept", "lost"])
+@pytest.mark.parametrize("writer", ["tsv", "webdataset"])
+@pytest.mark.parametrize("damage", ["shard gone", "shard empty", "manifest gone"])
+def test_a_file_that_is_lost_or_cut_short_is_made_anew(many: Path, configure: Configure, writer: str, damage: str, report: str) -> None:
+    config = configure(many, writer=writer, shard_rows=10, variants=["mixed", "clean"], severities=["low"])
+    output = build(config).output
+    expected = digests(output)
+    shard, lines = output / ("many_CLEAN-000001.tar" if writer == "webdataset" else "many_CLEAN.tsv"), output / "many_CLEAN.manifest.jsonl"
+    if damage == "shard empty":
+        shard.write_bytes(b"")
+    else:
+        (shard if damage == "shard gone" else lines).unlink()
+    if report == "lost":
+        (output / "build.json").unlink()
+    if damage == "manifest gone" and report == "lost":  # nothing says that the shard is ours
+        with pytest.raises(FolderError, match="without a manifest"):
+            build(config)
+        return
+    asked = estimate(config)
+    assert (len(asked.files), len(asked.done)) == ((1, 1) if report == "kept" else (2, 0))
+    assert build(config).ok
+    assert digests(output) == expected
+    assert verify(output).ok
+    assert estimate(config).files == []
+
+
+def test_files_of_an_interrupted_build_count_before_build_json_is_there(
+    many: Path, configure: Configure, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_tsv(many.parent / "other.tsv", ("index", "image"), [("1", picture(1))])
+
+    def stop(done: int, total: int) -> None:
+        if done == 25:  # of 24 rows and 1
+            raise Killed
+
+    with pytest.raises(Killed):
+        build(configure(many.parent), progress=stop)
+    assert not (Path(configure(many).output) / "build.json").exists()
+    assert {name.partition("_")[0] for name in estimate(configure(many.parent)).done} == {"many"}
+    assert build(configure(many.parent)).images == 1, "of the other source alone"
+
+
+def test_a_build_report_that_was_lost_is_written_again(many: Path, configure: Configure) -> None:
+    output = build(configure(many, variants=["clean"])).output
+    (output / "build.json").unlink()
+    other = write_tsv(many.parent / "other.tsv", ("index", "image"), [("1", picture(1))])
+    build(configure(other, variants=["clean"]))
+    assert verify(output, source=many.parent).problems == []

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from degrade.build import build
+from degrade.build import build, verify
 from degrade.config import BuildConfig
 from degrade.data import manifest
 
@@ -52,18 +52,24 @@ def test_a_build_fails_and_names_all_bad_rows(bad: Path, configure: Configure, w
     assert "not base64" in reasons[6]
     assert "no image of a kind that is read" in reasons[7]
     assert not [reason for reason in reasons if " at 0x" in reason], "two builds have the same bytes"
-    assert str(report.failed[0]).startswith(f"{bad}, row 1, index '1': ")
+    assert str(report.failed[0]).startswith(f"{bad}, row 0, index '1': ")
     assert report.unpublished == ["bad"]
     names = {path.name.split("_")[0] for path in report.output.iterdir()}
     assert names == {"good", "build.json", "vlmevalkit.json"}
-    said = json.loads((report.output / "build.json").read_text())["benchmarks"]["bad"]
+    whole = json.loads((report.output / "build.json").read_text())
+    assert whole["complete"] is False
+    said = whole["benchmarks"]["bad"]
     assert [entry["row"] for entry in said["failed"]] == BAD
-    assert said["files"] == {}
+    assert (said["files"], said["complete"], whole["benchmarks"]["good"]["complete"]) == ({}, False, True)
+    (problem,) = verify(report.output, sample=0).problems
+    assert problem.startswith("bad is not complete: 8 of 10 rows could not be degraded")
 
 
 def test_a_failed_build_fails_again_and_may_be_made_with_other_settings(bad: Path, configure: Configure) -> None:
     assert build(configure(bad)).failed == build(configure(bad)).failed
-    assert build(configure(bad, on_error="skip")).files
+    skipped = build(configure(bad, on_error="skip"))
+    assert skipped.files
+    assert json.loads((skipped.output / "build.json").read_text())["complete"] is True
 
 
 @pytest.mark.parametrize("workers", [0, 3])

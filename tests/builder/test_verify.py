@@ -73,10 +73,10 @@ def test_a_lost_row_and_a_row_out_of_order(plain: Path) -> None:
     path = plain / "MMStar_CLEAN.tsv"
     whole = path.read_bytes()
     forge(path, lambda data: joined(rows(data)[:3] + rows(data)[4:]))
-    assert verify(plain).problems == ["MMStar_CLEAN: row 3, index '8': index '9' stands in its place"]
+    assert verify(plain).problems == ["MMStar_CLEAN: row 2, index '8': index '9' stands in its place"]
     path.write_bytes(whole)
     forge(path, lambda data: joined(rows(data)[:-1]))
-    assert verify(plain).problems == ["MMStar_CLEAN: row 8, index '13': the shard ends before it"]
+    assert verify(plain).problems == ["MMStar_CLEAN: row 7, index '13': the shard ends before it"]
     path.write_bytes(whole)
     forge(path, lambda data: joined(rows(data) + rows(data)[-1:]))
     assert verify(plain).problems == ["MMStar_CLEAN: there is more in it than in the source"]
@@ -84,7 +84,7 @@ def test_a_lost_row_and_a_row_out_of_order(plain: Path) -> None:
 
 def test_a_changed_cell(plain: Path) -> None:
     forge(plain / "MMStar_CLEAN.tsv", lambda data: data.replace(b"2.50", b"2.5"))
-    assert verify(plain).problems == ["MMStar_CLEAN: row 3, index '8', column answer: '2.5' where the source has '2.50'"]
+    assert verify(plain).problems == ["MMStar_CLEAN: row 2, index '8', column answer: '2.5' where the source has '2.50'"]
 
 
 def test_another_image_and_another_reference(plain: Path) -> None:
@@ -97,9 +97,9 @@ def test_another_image_and_another_reference(plain: Path) -> None:
     forge(plain / "MMStar_LOW_LEVEL_LOW.tsv", swap)
     problems = verify(plain).problems
     assert [problem.split(": ", 1)[1] for problem in problems] == [
-        "row 1, index '7': the image is not the one in the manifest",
-        "row 8, index '13': the image is not the one in the manifest",
-        "row 2: it does not share the image of row 1",
+        "row 0, index '7': the image is not the one in the manifest",
+        "row 7, index '13': the image is not the one in the manifest",
+        "row 1: it does not share the image of row 0",
     ]
 
 
@@ -130,3 +130,24 @@ def test_skipped_and_kept_rows(tmp_path: Path, configure: Configure) -> None:
         for writer in ("tsv", "parquet", "webdataset"):
             output = build(configure(source, f"{choice}-{writer}", on_error=choice, writer=writer, variants=["clean"])).output
             assert verify(output).problems == []
+
+
+@pytest.mark.parametrize("writer", ["tsv", "parquet", "webdataset"])
+def test_cells_that_are_empty_in_the_source(tmp_path: Path, configure: Configure, writer: str) -> None:
+    from .conftest import picture, write_tsv
+
+    cells = ["", "[]", " ", " [] ", picture(1)]
+    source = write_tsv(tmp_path / "s" / "gaps.tsv", ("index", "image"), [(str(n), cell) for n, cell in enumerate(cells)])
+    report = build(configure(source, writer=writer, variants=["clean"]))
+    assert [bad.row for bad in report.empty] == [0, 1, 2, 3]
+    assert verify(report.output).problems == []
+
+
+def test_an_image_where_the_source_has_none(plain: Path) -> None:
+    def fill(data: bytes) -> bytes:
+        found = rows(data)
+        found[7][1] = found[1][1]
+        return joined(found)
+
+    forge(plain / "MMStar_CLEAN.tsv", fill)
+    assert verify(plain).problems == ["MMStar_CLEAN: row 6, index '12': an image where the source has none"]

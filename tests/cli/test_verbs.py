@@ -58,8 +58,35 @@ def test_build_then_replay(source: Path, tmp_path: Path, capsys: pytest.CaptureF
     assert "dark_illumination at intensity 0.9" in capsys.readouterr().out
     cell = (tmp_path / "out" / f"{stem}.tsv").read_text("utf-8").splitlines()[1].split("\t")[1]
     assert (tmp_path / "again" / "a b.jpg").read_bytes() == base64.b64decode(cell)
+    for name in ("row.png", "row"):
+        assert cli.main(["replay", f"manifest=out/{stem}.manifest.jsonl", "index=007", f"output={name}"]) == cli.WRONG
+        assert "which are jpeg, so its name must end in .jpg or .jpeg" in capsys.readouterr().err
+        assert not (tmp_path / name).exists()
     assert cli.main(["replay", f"manifest=out/{source.stem}_CLEAN.manifest.jsonl", "index=8"]) == cli.DONE
     assert len(list((tmp_path / "outputs").glob("*_CLEAN_8.jpg"))) == 1
+
+
+def test_replays_of_a_list_keep_apart(source: Path, tmp_path: Path) -> None:
+    source.write_text(f"index\timage\n5\t['{picture(10)}', '{picture(20)}']\n", encoding="utf-8")
+    assert cli.main(["build", f"source={source}", "output=out", "codec=png", *QUICK]) == cli.DONE
+    for part in (0, 1):
+        assert cli.main(["replay", f"manifest=out/{source.stem}_CLEAN.manifest.jsonl", "index=5", f"part={part}"]) == cli.DONE
+    found = sorted((tmp_path / "outputs").iterdir())
+    assert [path.name[-14:] for path in found] == ["_CLEAN_5.0.png", "_CLEAN_5.1.png"]
+    assert [Image.open(path).getpixel((0, 0)) for path in found] == [(10, 200, 90), (20, 200, 90)]
+
+
+def test_preview_says_what_it_will_make(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.chdir(tmp_path)
+    Image.new("RGB", (24, 16)).save("a.png")
+    command = ["preview", "image=a.png", "operators=[lens_blur,scan_lines]", "severities=[low,mid,high]"]
+    assert cli.main([*command, "output=sheet.jpg"]) == cli.WRONG
+    out, err = capsys.readouterr()
+    assert "output=sheet.jpg: a contact sheet is a PNG file, so its name must end in .png" in err
+    assert out == ""
+    assert cli.main([*command, "output=sheet.png"]) == cli.DONE
+    assert capsys.readouterr().out.splitlines() == ["6 images of 24 x 16 pixels to make; the sheet shows them smaller", "wrote sheet.png"]
+    assert files(tmp_path) == {"a.png", "sheet.png"}
 
 
 def test_failed_rows_are_listed_with_exit_code_1(source: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -67,9 +94,15 @@ def test_failed_rows_are_listed_with_exit_code_1(source: Path, tmp_path: Path, c
         broken = base64.b64encode(b"no picture, but long enough not to be taken for a reference").decode()
         file.write(f"bad\t{broken}\tx\n")
     assert cli.main(["build", f"source={source}", "output=out", *QUICK]) == cli.FAILED
-    err = capsys.readouterr().err
+    out, err = capsys.readouterr()
     assert "1 rows could not be degraded" in err
-    assert "index 'bad'" in err
+    assert f"{source}, row 2, index 'bad'" in err
+    assert "VLMEvalKit" not in out
+    assert "no files were written" in out
+    assert cli.main(["verify", "build=out"]) == cli.FAILED
+    out, err = capsys.readouterr()
+    assert "is not complete: 1 of 3 rows could not be degraded" in err
+    assert "all as they were built" not in out
     assert not list((tmp_path / "out").glob("*.tsv"))
     assert cli.main(["build", f"source={source}", "output=skipped", "on_error=skip", *QUICK]) == cli.FAILED
     assert len(list((tmp_path / "skipped").glob("*.tsv"))) == 2

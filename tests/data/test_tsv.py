@@ -50,7 +50,7 @@ def test_rows_that_cannot_be_used(tmp_path: Path) -> None:
     assert "circle" in reasons[0]
     assert "circle" in reasons[1]
     assert "'9', which is not in the file" in reasons[2]
-    assert "come before, in row 4" in reasons[4]
+    assert "come before, in row 3" in reasons[4]
     assert "'5', which has no image" in reasons[6]
     assert "circle" in reasons[7]
     assert "2 cells where the header has 3" in reasons[8]
@@ -157,4 +157,43 @@ def test_folders_names_and_mistakes(tmp_path: Path) -> None:
         open_sources(str(tmp_path / "nothing.tsv"))
     (tmp_path / "MM_Star.tsv").write_bytes((tmp_path / "MMStar.tsv").read_bytes())
     with pytest.raises(SourceError, match="both MMStar"):
+        open_sources(str(tmp_path))
+
+
+def test_a_file_whose_lines_end_with_cr(tmp_path: Path) -> None:
+    path = tmp_path / "mac.tsv"
+    path.write_bytes(f"index\timage\tquestion\r1\t{IMAGE}\ta\r".encode())
+    with pytest.raises(SourceError, match=r"mac\.tsv: a bare carriage return .*header line.* `tr "):
+        TsvSource(path, "mac")
+
+
+@pytest.mark.parametrize(
+    ("cell", "bad"),
+    [("two\rrows", True), ('"two\rparts"', False), ('"quoted" and\rnot', True), ('"dos\r\nlines"', False)],
+)
+@pytest.mark.parametrize("end", ["\n", "\r\n"])
+def test_a_row_of_which_pandas_would_make_two(tmp_path: Path, cell: str, bad: bool, end: str) -> None:
+    pandas = pytest.importorskip("pandas")
+    path = tmp_path / "t.tsv"
+    path.write_bytes(f"index\timage\tquestion{end}1\t{IMAGE}\ta{end}2\t{IMAGE}\t{cell}{end}".encode())
+    one, two = TsvSource(path, "t").scan().entries
+    assert (one.kind, two.kind) == ("payload", "broken" if bad else "payload")
+    assert bad == ("bare carriage return" in two.reason)
+    assert (len(pandas.read_csv(path, sep="\t")) > 2) == bad
+
+
+def test_an_empty_list_of_paths_is_no_image(tmp_path: Path) -> None:
+    table = source(tmp_path, ("1", "", "[]"), ("2", "", " "), header=("index", "image", "image_path"))
+    assert [entry.kind for entry in table.scan().entries] == ["empty", "empty"]
+
+
+def test_a_folder_of_images_with_a_table_that_is_no_benchmark(tmp_path: Path) -> None:
+    (tmp_path / "a.png").write_bytes(b"image")
+    (tmp_path / "labels.tsv").write_text("name\tlabel\na.png\tcat\n")
+    with pytest.raises(
+        SourceError, match=r"columns index and image.* holds images too, .* because of labels\.tsv: .* put that file elsewhere"
+    ):
+        open_sources(str(tmp_path))
+    (tmp_path / "a.png").unlink()
+    with pytest.raises(SourceError, match=r"this one has name, label$"):
         open_sources(str(tmp_path))

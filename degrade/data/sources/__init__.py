@@ -56,7 +56,19 @@ def open_sources(
             return [FolderSource(place, place.resolve().name)]
         if not files:
             raise SourceError(f"{place} holds neither images nor files with suffix {', '.join(SUFFIXES)}")
-    found = sorted((_open(list(group), roots) for _, group in groupby(files, key=_table)), key=lambda table: table.benchmark)
+    found = []
+    for _, group in groupby(files, key=_table):
+        paths = list(group)
+        try:
+            found.append(_open(paths, roots))
+        except SourceError as error:
+            if place.is_dir() and next(image_files(place), None):
+                raise SourceError(
+                    f"{error}. {place} holds images too, but was taken for a folder of benchmarks because of {paths[0].name}: "
+                    "to degrade the images, put that file elsewhere"
+                ) from error
+            raise
+    found.sort(key=lambda table: table.benchmark)
     for one, two in pairwise(found):
         if one.benchmark == two.benchmark:
             raise SourceError(f"{one.path} and {two.path} are both {one.benchmark}: build them into different folders")

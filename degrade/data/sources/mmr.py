@@ -37,7 +37,7 @@ class MmrSource:
             raise SourceError(f"{questions}: a list of questions is wanted")
         for number, question in enumerate(self._questions):
             if missing := [name for name in _FIELDS if not isinstance(question.get(name), str)]:
-                raise SourceError(f"{questions}: question {number + 1} has no text under {', '.join(missing)}")
+                raise SourceError(f"{questions}: question {number} (the first is 0) has no text under {', '.join(missing)}")
         self._archive = zipfile.ZipFile(images) if images.is_file() and zipfile.is_zipfile(images) else None
         if self._archive is None and not images.is_dir():
             raise SourceError(f"images: {images} is neither a folder nor a zip file")

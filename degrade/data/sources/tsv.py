@@ -45,6 +45,11 @@ class TsvSource:
             names = tuple(name.decode("utf-8") for name in found)
         except UnicodeDecodeError as error:
             raise SourceError(f"{self.path}: the header line is not UTF-8 text; a VLMEvalKit TSV file is wanted") from error
+        if "\r" in "".join(names):
+            raise SourceError(
+                f"{self.path}: a bare carriage return (CR) stands in the header line. Lines end with LF or CRLF, and a CR alone is text: "
+                f"if the file's lines end with it, make a new one with `tr '\\r' '\\n'`"
+            )
         if "index" not in names or not {"image", "image_path"} & set(names):
             raise SourceError(
                 f"{self.path}: a VLMEvalKit TSV file has the columns index and image (or image_path); "
@@ -62,28 +67,34 @@ class TsvSource:
         size = 0
         with self.path.open("rb") as file:
             digest.update(file.read(self._first))
-            rows = text.records(_Hashed(file, digest.update), str(self.path))
+            bare: set[int] = set()
+            rows = text.records(_Hashed(file, digest.update), str(self.path), bare)
             next(rows)
             for offset, raw in rows:
                 self._offsets.append(offset)
-                index, kind, detail = self._look(raw, len(indices))
+                index, kind, detail = self._look(raw, len(indices), offset in bare)
                 indices.append(index)
                 found.append((kind, detail))
                 if kind == "payload":
                     size += len(raw[self._image]) * 3 // 4 if self._has_image else 0
         return Scan(resolve(indices, found), digest.hexdigest(), size)
 
-    def _look(self, raw: list[bytes], number: int) -> tuple[str, Kind, str]:
-        """Index, kind, and target or reason of one row."""
+    def _look(self, raw: list[bytes], number: int, bare: bool) -> tuple[str, Kind, str]:
+        """Index, kind, and target or reason of one row; `bare` where it has a CR outside of quotes."""
         index = raw[self._index].decode("utf-8", "backslashreplace") if self._index < len(raw) else ""
         try:
+            if bare:
+                raise RowError(
+                    "a bare carriage return (CR) stands outside of quotes: pandas, which VLMEvalKit reads with, begins a new row there. "
+                    "Quote the cell, or take the CR out"
+                )
             row = self._row(number, raw)
             if not index:
                 raise RowError("the index cell is empty")
             image = cells.parse(row.cells[self._image])
             if isinstance(image, cells.Reference):
                 return index, "reference", image.target
-            has_path = self._image_path is not None and row.cells[self._image_path].strip()
+            has_path = self._image_path is not None and not cells.is_empty(row.cells[self._image_path])
             return index, "payload" if isinstance(image, cells.Payload) or has_path else "empty", ""
         except RowError as error:
             return index, "broken", str(error)

@@ -13,12 +13,32 @@ VECTOR_CLONES static void scale(const uint8_t *restrict in, uint8_t *restrict ou
     for (int64_t n = 0; n < count; n++) out[n] = truncated_double((double)in[n] * factor);
 }
 
+VECTOR_CLONES static void scale_fixed(const uint8_t *restrict in, uint8_t *restrict out, uint32_t factor, int64_t count) {
+    for (int64_t n = 0; n < count; n++) out[n] = (uint8_t)((in[n] * factor) >> 24);
+}
+
+/* The factor in 1/2^24, if that gives the same for all levels; else 0. Whole numbers take a third of the time. */
+static uint32_t fixed_factor(double factor) {
+    if (!(factor >= 0 && factor < 1)) return 0;
+    uint32_t fixed = (uint32_t)(factor * 0x1p24) + 1;
+    for (uint32_t level = 0; level < 256; level++)
+        if ((level * fixed) >> 24 != truncated_double((double)level * factor)) return 0;
+    return fixed;
+}
+
 /* factors: one for each row. */
 void degrade_scale_rows(const uint8_t *in, const double *factors, uint8_t *out, int64_t height, int64_t width) {
-    for (int64_t y = 0; y < height; y++) {
-        if (factors[y] == 1)
-            memcpy(out + y * width, in + y * width, width);
+    double last = 1;
+    uint32_t fixed = 0;
+    for (int64_t y = 0; y < height; y++, in += width, out += width) {
+        if (factors[y] == 1) {
+            memcpy(out, in, width);
+            continue;
+        }
+        if (factors[y] != last) fixed = fixed_factor(last = factors[y]);
+        if (fixed)
+            scale_fixed(in, out, fixed, width);
         else
-            scale(in + y * width, out + y * width, factors[y], width);
+            scale(in, out, factors[y], width);
     }
 }
