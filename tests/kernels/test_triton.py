@@ -63,7 +63,8 @@ def compile_only(self, *args, warmup, **options):
 triton.runtime.driver.set_active(Driver())
 launch, JITFunction.run = JITFunction.run, compile_only
 for height, width in ((1, 7), (16, 32)):  # a 1 is a constant for the compiler unless it is told otherwise
-    images, wanted, radius = torch.zeros(2, 3, height, width), torch.ones(2, height, width, dtype=torch.bool), torch.zeros(2, dtype=torch.int32)
+    images, wanted = torch.zeros(2, 3, height, width), torch.ones(2, height, width, dtype=torch.bool)
+    radius = torch.zeros(2, dtype=torch.int32)
     for rounded in (True, False):
         for level in (0, 1):
             mean_shift.climb(images, wanted, radius, level, rounded)

@@ -106,7 +106,7 @@ def _forward(
         active = pixel >= 0
         y, x = pixel // width, pixel % width
         value = _value(image, order, distance, neighbours, y, x, height, width, active, REAL, NEIGHBOURS)
-        value = tl.minimum(tl.maximum(value, 0.0), 255.0)
+        value = tl.where(value < 0, 0.0, tl.where(value > 255, 255.0, value))  # a nan stays
         if images.dtype.element_ty == tl.uint8:
             value = (value + 8388608.0) - 8388608.0  # ties to even: from 2^23 on, float32 has no bits for a fraction
         tl.store(image + pixel, value.to(images.dtype.element_ty), mask=active)
