@@ -21,12 +21,13 @@ from typing import Any
 
 import matplotlib.pyplot as plt
 import torch
-from operators import ROOT, machine, seconds
-from operators import photographs as square
 
 import degrade
-from build import BENCHMARK, configuration, photographs, write_source
 from degrade.build import build
+
+from build import BENCHMARK, configuration, photographs, write_source
+from operators import ROOT, machine, seconds
+from operators import photographs as square
 
 BATCHES, BATCH_SIZE = (1, 2, 4, 8, 16, 32), 256
 SIDES = (64, 128, 256, 512, 1024, 2048)

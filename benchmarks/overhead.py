@@ -25,12 +25,13 @@ import kornia
 import kornia.augmentation as K
 import torch
 import torchvision
-from operators import ROOT, machine, photographs
 from torch import Tensor
 from torchvision.transforms import v2
 
 import degrade
 from degrade.mixture import TRAINING
+
+from operators import ROOT, machine, photographs
 
 P = 0.5
 SLOW = ("mean_shift", "watermark_damage")

@@ -28,10 +28,11 @@ import cv2
 import kornia.augmentation as K
 import numpy as np
 import torch
-from operators import ROOT, machine, photographs, seconds
 from torchvision.transforms import v2
 
 import degrade
+
+from operators import ROOT, machine, photographs, seconds
 
 MID = degrade.SEVERITIES["mid"]
 DEVIATION = 75 * MID / 255  # of a range of 1

@@ -23,9 +23,10 @@ import torch
 from sklearn.datasets import load_sample_image
 from torch import Tensor, nn
 from torch.nn import functional as F
-from training import as_floats, digits, train
 
 import degrade
+
+from training import as_floats, digits, train
 
 RECOVERED = (("motion_blur", "mid"), ("lens_blur", "high"), ("atmospheric_turbulence", "low"), ("watermark_damage", "low"))
 SMOOTHNESS = 3e-4  # weight of the total variation, against a mean squared error

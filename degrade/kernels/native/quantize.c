@@ -20,10 +20,13 @@ VECTOR_CLONES static void scale_fixed(const uint8_t *restrict in, uint8_t *restr
 /* The factor in 1/2^24, if that gives the same for all levels; else 0. Whole numbers take a third of the time. */
 static uint32_t fixed_factor(double factor) {
     if (!(factor >= 0 && factor < 1)) return 0;
-    uint32_t fixed = (uint32_t)(factor * 0x1p24) + 1;
-    for (uint32_t level = 0; level < 256; level++)
-        if ((level * fixed) >> 24 != truncated_double((double)level * factor)) return 0;
-    return fixed;
+    uint32_t below = (uint32_t)(factor * 0x1p24);
+    for (uint32_t fixed = below + 1; fixed && fixed >= below; fixed--) { /* products that are whole are met from one side */
+        uint32_t level = 0;
+        while (level < 256 && (level * fixed) >> 24 == truncated_double((double)level * factor)) level++;
+        if (level == 256) return fixed;
+    }
+    return 0;
 }
 
 /* factors: one for each row. */
