@@ -237,6 +237,8 @@ def check(config: Any) -> None:
         if value is None:
             continue
         items = value if isinstance(value, list) else [value]
+        if meta["path"] and "" in items:
+            raise ConfigError(f"{f.name}= is empty: name a file or folder ({meta['help']})")
         if meta["choices"]:
             for item in items:
                 if item not in meta["choices"]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.metadata
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -67,6 +68,8 @@ def check_config(config: BuildConfig) -> None:
     check_pixels(config.alpha, config.max_pixels)
     if config.tag and not all(c.isascii() and (c.isalnum() or c == ".") for c in config.tag):
         raise ConfigError(f"tag: got {config.tag!r}, want letters, digits and dots only")
+    if Path(config.source).is_dir() and Path(config.output).resolve() == Path(config.source).resolve():
+        raise ConfigError(f"output: {config.output} is the source's own folder, where the next build would take its files for sources")
     stems = [variant.stem("", config.tag) for variant in variants(config)]
     if not stems:
         raise ConfigError("nothing to write: variants, severities or operators are empty")

@@ -308,3 +308,14 @@ def test_mmr_like_a_benchmark(configure: Configure, tmp_path: Path) -> None:
     moved = (tmp_path / "images").rename(tmp_path / "moved")
     again = replay(path.with_name(path.stem + manifest.SUFFIX), "1", source=moved)
     assert base64.b64encode(again.data).decode() == table(path)[0]["image"]
+
+
+@pytest.mark.parametrize("setting", ["source", "output"])
+def test_an_empty_path_is_not_the_current_folder(tmp_path: Path, setting: str) -> None:
+    with pytest.raises(ConfigError, match=f"{setting}= is empty"):
+        build(BuildConfig(**{"source": "sample", "output": str(tmp_path), setting: ""}))
+
+
+def test_the_source_s_own_folder_is_no_output(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="the source's own folder"):
+        build(BuildConfig(source=str(tmp_path), output=str(tmp_path / "." / "")))

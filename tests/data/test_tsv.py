@@ -108,19 +108,21 @@ def test_image_path(tmp_path: Path) -> None:
     (inside / "link.png").symlink_to(outside / "a.png")
     path = inside / "t.tsv"
     rows = [("1", "pictures/a.png"), ("2", "../other/a.png"), ("3", "pictures/b.png"), ("4", "link.png"), ("5", str(outside / "a.png"))]
-    rows += [("6", "['pictures/a.png', 'pictures/a.png']"), ("7", "")]
+    rows += [("6", "['pictures/a.png', 'pictures/a.png']"), ("7", ""), ("8", "pictures/a.png\0"), ("9", "a" * 5000)]
     path.write_bytes(b"".join(map(text.line, [("index", "image_path"), *rows])))
     table = TsvSource(path, "t")
     assert table.columns == ("index", "image_path", "image")
-    assert [e.kind for e in table.scan().entries] == ["payload"] * 6 + ["empty"]
+    assert [e.kind for e in table.scan().entries] == ["payload"] * 6 + ["empty"] + ["payload"] * 2
     found = list(table.rows())
     assert table.images(found[0]).parts == (b"pictures",)
     assert table.images(found[5]).parts == (b"pictures", b"pictures")
     for row in (found[1], found[3], found[4]):
         with pytest.raises(RowError, match="leads out of"):
             table.images(row)
-    with pytest.raises(RowError, match="no file"):
-        table.images(found[2])
+    for number, words in ((2, "no file in"), (7, "no file name"), (8, "cannot be read")):
+        with pytest.raises(RowError, match=words) as caught:
+            table.images(found[number])
+        assert str(tmp_path) not in str(caught.value)  # reasons stand in manifests
     allowed = TsvSource(path, "t", [outside])
     assert [allowed.images(row).parts for row in (found[1], found[3], found[4])] == [(b"other",)] * 3
 

@@ -140,15 +140,21 @@ class TsvSource:
         return Encoded((self._read(paths),), "single")
 
     def _read(self, name: str) -> bytes:
-        for root in self.roots:
-            path = (root / name).resolve()
-            if any(path.is_relative_to(allowed) for allowed in self.roots) and path.is_file():
-                return path.read_bytes()
-        inside = any((root / name).resolve().is_relative_to(allowed) for root in self.roots for allowed in self.roots)
-        places = ", ".join(map(str, self.roots))
+        """The bytes of an image file.  Errors name no folder: they stand in manifests, which do not depend on where a source lies."""
+        inside = False
+        try:
+            for path in [(root / name).resolve() for root in self.roots]:
+                if any(path.is_relative_to(allowed) for allowed in self.roots):
+                    inside = True
+                    if path.is_file():
+                        return path.read_bytes()
+        except ValueError as error:  # a NUL in the name
+            raise RowError(f"image_path {name!r} is no file name: {error}") from error
+        except OSError as error:
+            raise RowError(f"image_path {name!r} cannot be read: {error.strerror}") from error
         if not inside:
-            raise RowError(f"image_path {name!r} leads out of {places}; name further folders with image_roots")
-        raise RowError(f"image_path {name!r} is no file in {places}")
+            raise RowError(f"image_path {name!r} leads out of the source's folder; name further folders with image_roots")
+        raise RowError(f"image_path {name!r} is no file in the source's folder or image_roots")
 
 
 class _Hashed:
