@@ -33,7 +33,7 @@ class Side:
 
 
 def choose(found: Found, judged: bool) -> list[Result]:
-    """One file for every model and data set: answers or, with `judged` and for MM-Vet, what a judge made of them.
+    """One file for every model and data set: answers or, with `judged` and for MM-Vet, what a judge made of them; notes name the others.
 
     Raises:
         ScoringError: where several judges judged one file.
@@ -50,8 +50,10 @@ def choose(found: Found, judged: bool) -> list[Result]:
                 paths = " and ".join(str(result.path) for result in judges)
                 faults.append(f"{model}: {dataset} was judged by {listed(str(r.judge) for r in judges)}: keep one of {paths}")
             chosen.append(judges[0])
+            found.notes.extend(f"{result.path}: left aside, {judges[0].path.name} holds what a judge made of it" for result in plain)
         else:
             chosen.append(plain[0])
+            found.notes.extend(f"{result.path}: left aside, a judge's file is used with judged=true only" for result in judges)
     if faults:
         raise ScoringError("\n".join(faults))
     return chosen

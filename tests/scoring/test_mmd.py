@@ -359,7 +359,9 @@ def test_judged_or_matched(folder: Any, questions: Make) -> None:
     plain = score(folder.config(build=None))
     assert set(plain["files"]) == {"m_MMStar"}
     assert plain["files"]["m_MMStar"]["scored_by"] == "exact matching (clear)"
+    assert any("MMStar_openai_result" in note and "left aside" in note for note in plain["notes"])
     judged = score(folder.config(build=None, judged=True))
+    assert any("m_MMStar." in note and "what a judge made of it" in note for note in judged["notes"])
     assert judged["files"]["m_MMStar_openai_result"]["score"] == pytest.approx(2 / 3)
     assert judged["files"]["m_MMStar_openai_result"]["unparsed"] is None
     folder.result("MMStar_gpt4_result", [row | {"hit": 1} for row in rows])
