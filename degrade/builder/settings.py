@@ -70,7 +70,10 @@ def check_config(config: BuildConfig) -> None:
         raise ConfigError(f"tag: got {config.tag!r}, want letters, digits and dots only")
     if Path(config.source).is_dir() and Path(config.output).resolve() == Path(config.source).resolve():
         raise ConfigError(f"output: {config.output} is the source's own folder, where the next build would take its files for sources")
-    stems = [variant.stem("", config.tag) for variant in variants(config)]
+    try:
+        stems = [variant.stem("", config.tag) for variant in variants(config)]
+    except ValueError as error:  # an intensity that no file name can hold
+        raise ConfigError(str(error)) from error
     if not stems:
         raise ConfigError("nothing to write: variants, severities or operators are empty")
     if twice := sorted({stem for stem in stems if stems.count(stem) > 1}):
@@ -81,7 +84,7 @@ def device(name: str) -> torch.device:
     """The torch device of a name; ``auto`` is CUDA where there is one.
 
     Raises:
-        ValueError: if it is not there.
+        ConfigError: if it is not there.
     """
     if name == "auto":
         return torch.device("cuda" if torch.cuda.is_available() else "cpu")
@@ -89,7 +92,7 @@ def device(name: str) -> torch.device:
         found = torch.device(name)
         torch.empty(0, device=found)
     except (RuntimeError, AssertionError) as error:
-        raise ValueError(f"device: got {name!r}, which torch cannot use here: {str(error).splitlines()[0]}") from error
+        raise ConfigError(f"device: got {name!r}, which torch cannot use here: {str(error).splitlines()[0]}") from error
     return found
 
 
