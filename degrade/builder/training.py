@@ -83,7 +83,7 @@ def degrade_images(
     """Degrade every image of a folder or of webdataset shards, each by an operator and at a severity of its own.
 
     The draws are those of ``degrade.RandomDegradation(mixture, p=1, seed=seed)`` with the image's name (behind a shard's name and a slash)
-    as its key. What an earlier run has finished is left alone.
+    as its key. What an earlier run has finished is left alone; an image or a shard whose file is gone since then is made again.
 
     Args:
         config: the settings.
@@ -185,11 +185,16 @@ class _Folder:
         self._held: list[str] = []
 
     def finish_earlier(self, report: ImagesReport) -> bool:
+        if not (self.staged / RECORDS).exists():
+            staging.remove(self.staged)  # its records are published: its journal would speak of what is no longer there
         synced = staging.journal(self.staged).lengths.get(RECORDS, 0)
-        done = {line["name"] for line in [*_lines(self.records), *_lines(self.staged / RECORDS, synced)] if line["status"] == "ok"}
+        done = {line["name"] for line in chain(_lines(self.records), _lines(self.staged / RECORDS, synced)) if self._made(line)}
         report.there += len(done.intersection(self.names))
         self._left = [name for name in self.names if name not in done]
         return not self._left and not self.staged.exists()
+
+    def _made(self, line: dict[str, Any]) -> bool:
+        return bool(line["status"] == "ok" and (self.output / line["name"]).is_file())
 
     def left(self) -> int:
         return len(self._left)
@@ -202,12 +207,14 @@ class _Folder:
                 raise FolderError(f"{self.output / name} is there without a record, so it is not ours: move it, or give overwrite=true")
 
     def begin(self, growing: staging.Growing) -> None:
+        left = set(self._left)
         for line in _lines(self.records):
-            if line["status"] == "ok":
+            if line["status"] == "ok" and line["name"] not in left:
                 growing.append(RECORDS, manifest.dump(line))
 
     def samples(self, number: int) -> Iterator[Sample]:
-        done = {line["name"] for line in _lines(self.staged / RECORDS)}  # as the journal has it, also what failed
+        staged = _lines(self.staged / RECORDS)  # as the journal has them
+        done = {line["name"] for line in staged if line["status"] == "failed" or self._made(line)}
         for name in self.names:
             if name not in done:
                 yield [Member(name, name, (self.source / name).read_bytes)]
@@ -235,7 +242,17 @@ class _Folder:
         self._held.clear()
 
     def publish(self) -> None:
-        _move(self.staged / RECORDS, self.records)
+        staged = self.staged / RECORDS
+        names = [line["name"] for line in _lines(staged)]
+        if names == sorted(set(names)):
+            _move(staged, self.records)
+        else:  # images made again or anew stand behind the earlier ones, and the last line of a name counts
+            with staged.open("rb") as file:
+                head, *lines = file
+            latest = dict(zip(names, lines, strict=True))
+            staging.write(self.staged / "sorted", head + b"".join(latest[name] for name in sorted(latest)))
+            _move(self.staged / "sorted", self.records)
+            staged.unlink()
         staging.sync_folder(self.output)
 
 
@@ -249,6 +266,11 @@ class _Shard:
         self.growing = [source.name, self.records.name]
 
     def finish_earlier(self, report: ImagesReport) -> bool:
+        shard = self.source.name
+        if not (self.output / shard).is_file():
+            if not (self.staged / shard).exists():
+                staging.remove(self.staged)  # its journal would speak of a shard that is gone
+            return False
         if not self.records.exists():
             return False
         for line in _lines(self.records):
@@ -264,7 +286,7 @@ class _Shard:
             raise FolderError(f"{target} is there without records, so it is not ours: move it, or give overwrite=true")
 
     def begin(self, growing: staging.Growing) -> None:
-        """A shard is done as a whole: there is nothing earlier."""
+        self.records.unlink(missing_ok=True)  # a shard is done as a whole: without it, its records say nothing
 
     def samples(self, number: int) -> Iterator[Sample]:
         try:
@@ -318,7 +340,7 @@ def _units(source: Path, output: Path) -> list[_Folder] | list[_Shard]:
 
 def _run(config: ImagesConfig, unit: _Unit, report: ImagesReport, progress: Callable[[int, int | None], None] | None) -> None:
     known = staging.journal(unit.staged).state
-    if known is None or not known["complete"]:
+    if known is None or not known["complete"] or unit.left():  # what had been made may be gone since
         _stage(config, unit, report, progress)
     unit.publish()
     staging.remove(unit.staged)

@@ -170,6 +170,45 @@ def test_finished_images_are_left_alone_and_new_ones_made(folder: Path, monkeypa
     assert len(lines(report.output / "manifest.jsonl")) == 8
 
 
+@pytest.mark.parametrize(("what", "gone"), [("folder", ["a.jpg", "b/c/3.webp"]), ("shards", ["train-000001.tar"])])
+def test_what_is_gone_is_made_again(request: pytest.FixtureRequest, what: str, gone: list[str]) -> None:
+    source: Path = request.getfixturevalue(what)
+    first = degrade_images(configure(source))
+    before = tree(first.output)
+    for name in gone:
+        (first.output / name).unlink()
+    report = degrade_images(configure(source))
+    made = 6 if what == "shards" else len(gone)
+    assert (report.made, report.there) == (made, first.made - made)
+    assert tree(report.output) == before
+
+
+@pytest.mark.parametrize(("what", "gone"), [("folder", "a.jpg"), ("shards", "train-000000.tar")])
+def test_what_is_gone_after_a_kill_is_made_again(
+    request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch, what: str, gone: str
+) -> None:
+    """Also where the journal says that it is there."""
+    source: Path = request.getfixturevalue(what)
+    monkeypatch.setattr(staging, "SYNC_SECONDS", 0.0)
+    expected = tree(degrade_images(configure(source, "whole")).output)
+    found = 0
+    for steps in range(1, 300):
+        output = f"out{steps}"
+        with monkeypatch.context() as patched:
+            kill_after(patched, steps)
+            try:
+                degrade_images(configure(source, output))
+                break
+            except Killed:
+                pass
+        path = source.parent / output / gone
+        if path.exists():
+            path.unlink()
+            found += 1
+            assert tree(degrade_images(configure(source, output)).output) == expected, steps
+    assert found >= 3
+
+
 def test_bad_images_are_listed_and_never_clean(folder: Path, shards: Path) -> None:
     (folder / "bad.jpg").write_bytes((folder / "a.jpg").read_bytes()[:200])
     report = degrade_images(configure(folder))
