@@ -123,7 +123,7 @@ def replay(
         images: as for ``apply``.
         records: B records, each a dict, None for an untouched image, or a list of dicts that are applied one after the other.  For a
             single (C, H, W) image a record alone will do.
-        quantize, check: as for ``apply``.
+        quantize, check: as for ``apply``; the same ``quantize`` makes the same values.
 
     Returns:
         The degraded images, a new tensor with the shape, dtype and device of ``images``.

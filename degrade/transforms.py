@@ -115,6 +115,8 @@ class RandomDegradation(nn.Module):
         Raises:
             ValueError, TypeError: name the argument, what came and what is wanted.
         """
+        if not self.training and not return_records:
+            return inputs if len(inputs) != 1 else inputs[0]
         if epoch is not None and keys is None:
             raise ValueError(f"epoch: got {epoch!r} without keys; want keys as well (without them each call draws anew)")
         seed = self.seed if keys is not None else int(torch.randint(2**63 - 1, (), dtype=torch.int64, device="cpu").item())
@@ -131,7 +133,7 @@ class RandomDegradation(nn.Module):
 
     def _degraded(self, image: Any, seed: int, keys: str | Sequence[str] | None, epoch: int) -> tuple[Any, list[list[Job]]]:
         tensor = _to_tensor(image)
-        batch = functional.as_batch(tensor, self.check)
+        batch = functional.as_batch(tensor, self.check if self.training else False)
         names = [str(n) for n in range(len(batch))] if keys is None else functional.each_key(keys, len(batch))
         size = (batch.shape[-2], batch.shape[-1])
         chains = [self._draw(size, seed, key, epoch) if self.training else [] for key in names]

@@ -44,6 +44,16 @@ def assert_shares(found: Counter, weights: dict) -> None:
 # -- what is drawn ----------------------------------------------------------------------------------------------------------------
 
 
+def test_evaluation_looks_at_nothing() -> None:
+    """Normalised floats are no images in [0, 1], and pass through a module that does nothing."""
+    normalised = torch.full((2, 3, 8, 8), -2.0)
+    module = degrade.RandomDegradation(p=1).eval()
+    assert module(normalised) is normalised
+    out, records = module(normalised, return_records=True)
+    assert records == [None, None]
+    assert torch.equal(out, normalised)
+
+
 @pytest.mark.parametrize("p", [0, 0.25, 1])
 def test_p_is_the_share_of_degraded_images(p):
     found = Counter(record is not None for record in draws(degrade.RandomDegradation({"scan_lines": 1}, p=p)))
