@@ -8,7 +8,12 @@
 /* Compiles a function for several vector widths; the loader picks one by the processor. Needs glibc's indirect functions. */
 #if defined(__x86_64__) && defined(__GLIBC__) && defined(__has_attribute)
 #if __has_attribute(target_clones)
+/* The levels of x86-64 are by abilities; an older compiler knows the widest vectors by one maker's processor alone. */
+#if !defined(__clang__) && __GNUC__ >= 12
+#define VECTOR_CLONES __attribute__((target_clones("arch=x86-64-v4", "avx2", "default")))
+#else
 #define VECTOR_CLONES __attribute__((target_clones("arch=skylake-avx512", "avx2", "default")))
+#endif
 #endif
 #endif
 #ifndef VECTOR_CLONES
