@@ -69,11 +69,6 @@ class Operator(Generic[P]):
         return f"<operator {self.name} ({self.category})>"
 
 
-def levels(images: Tensor, dtype: torch.dtype = torch.float32) -> Tensor:
-    """``images`` as floating-point levels: floats as they are, bytes in ``dtype``."""
-    return images if images.is_floating_point() else images.to(dtype)
-
-
 def per_image(values: Tensor, images: Tensor) -> Tensor:
     """(B,) values as (B, 1, 1, 1) in the floating dtype of ``images`` (float32 for bytes), to meet (B, C, H, W) images."""
     return values[:, None, None, None].to(images.dtype if images.is_floating_point() else torch.float32)

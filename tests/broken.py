@@ -12,7 +12,12 @@ import torch
 from torch import Tensor
 
 from degrade.draws import Stream
-from degrade.operator import NoParams, Operator, Plan, Size, levels
+from degrade.operator import NoParams, Operator, Plan, Size
+
+
+def levels(images: Tensor) -> Tensor:
+    """``images`` as floating-point levels."""
+    return images if images.is_floating_point() else images.float()
 
 
 @dataclass(frozen=True)

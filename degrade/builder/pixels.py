@@ -142,32 +142,29 @@ class Maker:
 
     def _degrade(self, found: Sequence[_Decoded]) -> None:
         """Fill `made` of all images."""
-        groups: dict[tuple[int, ...], list[tuple[Job, _Decoded]]] = {}
+        groups: dict[tuple[str, int, int], list[tuple[float, _Decoded]]] = {}  # by operator, height and width
         for decoded in found:
             for job in dict.fromkeys(job_of(variant, decoded.operator) for variant in self.wanted.values()):
                 if job is None:
                     decoded.made[None] = self._encoded(decoded.image, None)
                 else:
-                    groups.setdefault(tuple(decoded.image.shape), []).append((job, decoded))
-        for (_, height, width), group in groups.items():
-            group.sort(key=lambda entry: entry[0])
+                    name, intensity = job
+                    groups.setdefault((name, *decoded.image.shape[1:]), []).append((intensity, decoded))
+        there = {id(decoded): decoded.image.to(self.device) for decoded in found}  # each is sent once
+        for (name, height, width), group in groups.items():
             at_once = max(1, min(self.config.batch or len(group), PIXELS_AT_ONCE // (height * width)))
             for start in range(0, len(group), at_once):
-                self._together(group[start : start + at_once])
-
-    def _together(self, group: Sequence[tuple[Job, _Decoded]]) -> None:
-        here = {id(decoded): decoded.image for _, decoded in group}
-        there = {at: image.to(self.device) for at, image in here.items()}  # each is sent once
-        out, records = degrade.apply(
-            torch.stack([there[id(decoded)] for _, decoded in group]),
-            [name for (name, _), _ in group],
-            [intensity for (_, intensity), _ in group],
-            seed=self.config.seed,
-            keys=[decoded.key for _, decoded in group],
-            return_records=True,
-        )
-        for (job, decoded), result, record in zip(group, out.cpu(), records, strict=True):
-            decoded.made[job] = self._encoded(result, record)
+                part = group[start : start + at_once]
+                out, records = degrade.apply(
+                    torch.stack([there[id(decoded)] for _, decoded in part]),
+                    name,
+                    [intensity for intensity, _ in part],
+                    seed=self.config.seed,
+                    keys=[decoded.key for _, decoded in part],
+                    return_records=True,
+                )
+                for (intensity, decoded), result, record in zip(part, out.cpu(), records, strict=True):
+                    decoded.made[name, intensity] = self._encoded(result, record)
 
     def _encoded(self, image: Tensor, record: dict[str, Any] | None) -> Encoded | RowError:
         try:

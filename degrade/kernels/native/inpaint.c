@@ -3,10 +3,10 @@
  * Maps are padded by PAD on every side, so that no neighbour needs a bounds check.  Pixels of the frame (the first padding ring) are
  * known for distances and gradients but do not enter the sums.
  */
+#include "native.h"
+
 #include <math.h>
 #include <stddef.h>
-#include <stdint.h>
-#include <stdlib.h>
 #include <string.h>
 
 enum { RADIUS = 3, PAD = RADIUS + 1, NEIGHBOURS = 28 };
@@ -17,82 +17,88 @@ static const int32_t NEVER = INT32_MAX;
 
 /* ---------------------------------------------------------------------------------------------------------------- queue */
 
-/* A binary heap by (distance, arrival).  Distances are not negative, so their bits sort like the numbers. */
+/* A priority queue of pixels by (distance, arrival): keys with the bits of the distance, which is not negative, above the number of the
+ * arrival. Most arrive in order: they stand in a line, and only the others in a binary heap. */
 typedef struct {
-    uint64_t key;
-    int32_t pixel;
-} Entry;
-
-typedef struct {
-    Entry *entries;
-    size_t count;
+    uint64_t *line, *heap;
+    size_t first, last, count; /* of the line, from first to last - 1; of the heap */
     uint32_t arrivals;
 } Queue;
 
-static void queue_push(Queue *queue, float distance, int32_t pixel)
+static void queue_push(Queue *queue, float distance)
 {
     uint32_t bits;
     memcpy(&bits, &distance, sizeof bits);
-    Entry entry = {((uint64_t)bits << 32) | queue->arrivals++, pixel};
+    uint64_t key = ((uint64_t)bits << 32) | queue->arrivals++;
+    if (queue->first == queue->last || queue->line[queue->last - 1] < key) {
+        queue->line[queue->last++] = key;
+        return;
+    }
     size_t at = queue->count++;
-    while (at > 0 && queue->entries[(at - 1) / 2].key > entry.key) {
-        queue->entries[at] = queue->entries[(at - 1) / 2];
+    while (at > 0 && queue->heap[(at - 1) / 2] > key) {
+        queue->heap[at] = queue->heap[(at - 1) / 2];
         at = (at - 1) / 2;
     }
-    queue->entries[at] = entry;
+    queue->heap[at] = key;
 }
 
-static int32_t queue_pop(Queue *queue)
+/* The arrival number of the least. */
+static uint32_t queue_pop(Queue *queue)
 {
-    int32_t pixel = queue->entries[0].pixel;
-    Entry last = queue->entries[--queue->count];
-    size_t at = 0;
-    for (;;) {
-        size_t child = 2 * at + 1;
-        if (child >= queue->count)
+    uint64_t *heap = queue->heap;
+    if (queue->count == 0 || (queue->first < queue->last && queue->line[queue->first] < heap[0]))
+        return (uint32_t)queue->line[queue->first++];
+    uint64_t least = heap[0], key = heap[--queue->count];
+    size_t at = 0, count = queue->count;
+    for (size_t child; (child = 2 * at + 1) < count; at = child) {
+        child += child + 1 < count && heap[child + 1] < heap[child];
+        if (heap[child] >= key)
             break;
-        if (child + 1 < queue->count && queue->entries[child + 1].key < queue->entries[child].key)
-            child++;
-        if (queue->entries[child].key >= last.key)
-            break;
-        queue->entries[at] = queue->entries[child];
-        at = child;
+        heap[at] = heap[child];
     }
-    if (queue->count > 0)
-        queue->entries[at] = last;
-    return pixel;
+    heap[at] = key;
+    return (uint32_t)least;
 }
 
 /* ---------------------------------------------------------------------------------------------------------------- march */
 
-/* The eikonal equation solved in the quadrant of one vertical and one horizontal neighbour, in double as in OpenCV. */
-static float quadrant(double a, int a_known, double b, int b_known)
+/* The eikonal equation solved in the quadrant of a vertical and a horizontal neighbour that are known, in double as in OpenCV. */
+static inline float quadrant(double a, double b)
 {
-    double difference = a - b, least = a < b ? a : b;
-    if (a_known && b_known)
-        return (float)(fabs(difference) < 1 ? (a + b + sqrt(2 - difference * difference)) * 0.5 : 1 + least);
-    return (float)(1 + (a_known ? a : b_known ? b : least));
+    double difference = a - b;
+    return (float)(fabs(difference) < 1 ? (a + b + sqrt(2 - difference * difference)) * 0.5 : 1 + (a < b ? a : b));
 }
 
-static float arrival(const uint8_t *state, const float *distance, int32_t pixel, int32_t stride, uint8_t waiting)
+static inline float least_of(float a, float b) { return a < b ? a : b; }
+
+/* The least solution of the four quadrants. Where only one of the two neighbours is known it is 1 + its distance. */
+static inline float arrival(const uint8_t *state, const float *distance, int32_t pixel, int32_t stride, uint8_t waiting)
 {
-    float least = INFINITY;
-    for (int vertical = -1; vertical <= 1; vertical += 2)
-        for (int horizontal = -1; horizontal <= 1; horizontal += 2) {
-            int32_t a = pixel + vertical * stride, b = pixel + horizontal;
-            least = fminf(least, quadrant(distance[a], state[a] != waiting, distance[b], state[b] != waiting));
-        }
+    const int32_t beside[4] = {pixel - stride, pixel + stride, pixel - 1, pixel + 1};
+    const int known[4] = {state[beside[0]] != waiting, state[beside[1]] != waiting, state[beside[2]] != waiting, state[beside[3]] != waiting};
+    float alone = INFINITY, least;
+    for (int n = 0; n < 4; n++)
+        if (known[n] && !(known[(n ^ 2) & 2] && known[(n ^ 2) | 1]))
+            alone = least_of(alone, distance[beside[n]]);
+    least = (float)(1 + (double)alone);
+    for (int vertical = 0; vertical < 2; vertical++)
+        for (int horizontal = 2; horizontal < 4; horizontal++)
+            if (known[vertical] && known[horizontal])
+                least = least_of(least, quadrant(distance[beside[vertical]], distance[beside[horizontal]]));
     return least;
 }
 
-/* March over the pixels whose state is `waiting`, from those in the queue.  Pixels reached become KNOWN and are written to `reached`
- * in that order.  Returns their number. */
-static int32_t spread(Queue *queue, uint8_t *state, float *distance, int32_t stride, uint8_t waiting, int32_t *reached)
+/* March over the pixels whose state is `waiting`, from the `border` ones at the head of `reached`, at distance 0. Pixels reached become
+ * KNOWN and are appended to it in that order. Returns their number. */
+static int32_t spread(Queue *queue, uint8_t *state, float *distance, int32_t stride, uint8_t waiting, int32_t *reached, int32_t border)
 {
     const int32_t steps[4] = {-stride, -1, stride, 1};
-    int32_t count = 0;
-    while (queue->count > 0) {
-        int32_t from = queue_pop(queue);
+    int32_t count = border;
+    queue->first = queue->last = queue->count = queue->arrivals = 0;
+    for (int32_t i = 0; i < border; i++)
+        queue_push(queue, 0);
+    while (queue->first < queue->last || queue->count > 0) {
+        int32_t from = reached[queue_pop(queue)];
         for (int s = 0; s < 4; s++) {
             int32_t pixel = from + steps[s];
             if (state[pixel] != waiting)
@@ -100,15 +106,43 @@ static int32_t spread(Queue *queue, uint8_t *state, float *distance, int32_t str
             distance[pixel] = arrival(state, distance, pixel, stride, waiting);
             state[pixel] = KNOWN;
             reached[count++] = pixel;
-            queue_push(queue, distance[pixel], pixel);
+            queue_push(queue, distance[pixel]);
         }
     }
-    return count;
+    return count - border;
 }
 
 static int touches(const uint8_t *state, int32_t pixel, int32_t stride, uint8_t wanted)
 {
     return state[pixel - stride] == wanted || state[pixel - 1] == wanted || state[pixel + stride] == wanted || state[pixel + 1] == wanted;
+}
+
+/* A pixel's level is 1 + the largest among the pixels filled before that it reads: those of one level do not read one another. All pixels
+ * that read this one are looked at, which lie within RADIUS and beside these; those not yet filled still have level 0. */
+VECTOR_CLONES static void levels(int32_t *level, int32_t stride, const int32_t *filled, int32_t count)
+{
+    enum { LANES = 8 }; /* the neighbourhood from column -PAD on, but for its last column */
+    static const int32_t reaches[2 * PAD + 1] = {1, 2, 3, 4, 4, 4, 3, 2, 1};
+    int32_t within[2 * PAD + 1][LANES];
+    for (int dy = 0; dy <= 2 * PAD; dy++)
+        for (int lane = 0; lane < LANES; lane++)
+            within[dy][lane] = abs(lane - PAD) <= reaches[dy] ? -1 : 0;
+    for (int32_t i = 0; i < count; i++) {
+        const int32_t *first = level + filled[i] - PAD * stride - PAD;
+        int32_t lanes[LANES] = {0}, most = 0;
+        for (int dy = 0; dy <= 2 * PAD; dy++)
+            for (int lane = 0; lane < LANES; lane++) {
+                int32_t other = first[dy * stride + lane] & within[dy][lane];
+                lanes[lane] = other > lanes[lane] ? other : lanes[lane];
+            }
+        for (int lane = 0; lane < LANES; lane++)
+            most = lanes[lane] > most ? lanes[lane] : most;
+        for (int dy = PAD - 1; dy <= PAD + 1; dy++) {
+            int32_t other = first[dy * stride + 2 * PAD];
+            most = other > most ? other : most;
+        }
+        level[filled[i]] = most + 1;
+    }
 }
 
 /* mask (height, width): not 0 in the hole.  Writes two maps (height, width),
@@ -127,10 +161,10 @@ void degrade_inpaint_march(const uint8_t *mask, int64_t height, int64_t width, i
     float *far = malloc(size * sizeof *far);
     int32_t *reached = malloc(size * sizeof *reached);
     int32_t *level = calloc(size, sizeof *level);
-    Queue queue = {malloc(size * sizeof *queue.entries), 0, 0};
+    Queue queue = {.line = malloc(size * sizeof *queue.line), .heap = malloc(size * sizeof *queue.heap)};
     int32_t *counts = NULL;
     result[0] = result[1] = -1;
-    if (!state || !far || !reached || !level || !queue.entries)
+    if (!state || !far || !reached || !level || !queue.line || !queue.heap)
         goto done;
 
     memset(state, FRAME, size);
@@ -161,17 +195,12 @@ void degrade_inpaint_march(const uint8_t *mask, int64_t height, int64_t width, i
     for (int32_t i = 0; i < border; i++) {
         state[reached[i]] = KNOWN;
         far[reached[i]] = 0;
-        queue_push(&queue, 0, reached[i]);
     }
-    int32_t *ring = reached + border;
-    int32_t outside = spread(&queue, state, far, stride, RING, ring);
-    for (int32_t i = 0; i < outside; i++)
-        far[ring[i]] = -far[ring[i]];
-
-    /* Inside. */
-    for (int32_t i = 0; i < border; i++)
-        queue_push(&queue, 0, reached[i]);
-    int32_t filled = spread(&queue, state, far, stride, UNKNOWN, reached);
+    int32_t outside = spread(&queue, state, far, stride, RING, reached, border);
+    for (int32_t i = border; i < border + outside; i++)
+        far[reached[i]] = -far[reached[i]];
+    int32_t filled = spread(&queue, state, far, stride, UNKNOWN, reached, border);
+    const int32_t *inside = reached + border;
 
     for (int64_t y = 0; y < height; y++)
         for (int64_t x = 0; x < width; x++) {
@@ -179,22 +208,13 @@ void degrade_inpaint_march(const uint8_t *mask, int64_t height, int64_t width, i
             order[i] = mask[i] ? NEVER : 0;
             distance[i] = far[(y + PAD) * stride + x + PAD];
         }
-    /* A pixel's level is 1 + the largest among the pixels filled before that it reads: those of one level do not read one another. */
     counts = calloc((size_t)filled + 2, sizeof *counts);
     if (!counts)
         goto done;
+    levels(level, stride, inside, filled);
     for (int32_t i = 0; i < filled; i++) {
-        int32_t pixel = reached[i], most = 0;
-        /* Neighbours within RADIUS and those beside them, and so every pixel that reads this one; those not yet filled still have level 0. */
-        for (int32_t dy = -PAD; dy <= PAD; dy++) {
-            int32_t reach = dy == PAD || dy == -PAD ? 1 : dy == RADIUS || dy == -RADIUS ? 2 : dy == 2 || dy == -2 ? 3 : PAD;
-            for (int32_t dx = -reach; dx <= reach; dx++) {
-                int32_t other = level[pixel + dy * stride + dx];
-                most = other > most ? other : most;
-            }
-        }
-        level[pixel] = most + 1;
-        counts[most + 1]++;
+        int32_t pixel = inside[i];
+        counts[level[pixel]]++;
         pixels[i] = (pixel / stride - PAD) * (int32_t)width + pixel % stride - PAD;
         order[pixels[i]] = i + 1;
     }
@@ -205,7 +225,7 @@ void degrade_inpaint_march(const uint8_t *mask, int64_t height, int64_t width, i
         counts[l] = (int32_t)first; /* from now on the next free slot */
     }
     for (int32_t i = 0; i < filled; i++)
-        slots[i] = counts[level[reached[i]]]++;
+        slots[i] = counts[level[inside[i]]]++;
     result[0] = filled;
     result[1] = steps;
 
@@ -214,7 +234,8 @@ done:
     free(far);
     free(reached);
     free(level);
-    free(queue.entries);
+    free(queue.line);
+    free(queue.heap);
     free(counts);
 }
 
@@ -230,6 +251,7 @@ typedef struct {
     int32_t second_row; /* its first pixel; 0 if there is no second row */
     int second_column; /* whether there is one */
     int32_t offsets[NEIGHBOURS]; /* of the neighbours, in raster order */
+    int32_t columns[NEIGHBOURS]; /* from the filled pixel to its neighbour */
     float rx[NEIGHBOURS], ry[NEIGHBOURS]; /* the filled pixel minus its neighbour */
     float cube[NEIGHBOURS]; /* 1 / |r|^3 */
     uint8_t *state;
@@ -303,6 +325,7 @@ static int hole_make(Hole *hole, const int32_t *order, const float *distance, in
             if (square == 0 || square > RADIUS * RADIUS)
                 continue;
             hole->offsets[n] = dy * stride + dx;
+            hole->columns[n] = dx;
             hole->rx[n] = (float)-dx;
             hole->ry[n] = (float)-dy;
             hole->cube[n] = (float)(1 / (square * sqrt((double)square)));
@@ -336,7 +359,7 @@ static float slope(float here, float before, int before_known, float after, int 
 }
 
 /* The neighbours that the filling of `pixel` reads, and their weights. */
-static int hole_terms(const Hole *hole, int32_t pixel, Term *terms)
+static inline int hole_terms(const Hole *hole, int32_t pixel, Term *terms)
 {
     const uint8_t *state = hole->state;
     const float *distance = hole->distance;
@@ -352,16 +375,20 @@ static int hole_terms(const Hole *hole, int32_t pixel, Term *terms)
         float nearness = (float)(1 / (1 + (double)fabsf(weights[n] - here))); /* in double, as in OpenCV */
         weights[n] = hole->cube[n] * nearness * (along > 0.01f ? along : 1e-6f);
     }
-    int count = 0;
+    int taken[NEIGHBOURS], count = 0;
     for (int n = 0; n < NEIGHBOURS; n++) {
+        taken[count] = n;
+        count += state[pixel + hole->offsets[n]] == KNOWN;
+    }
+    int32_t to_first = hole->second_column ? PAD - pixel % stride : PAD; /* columns to the first one, if there is a second */
+    for (int at = 0; at < count; at++) {
+        int n = taken[at];
         int32_t q = pixel + hole->offsets[n];
-        if (state[q] != KNOWN)
-            continue;
         /* A difference along the first row (column) is taken on the second, as in OpenCV. */
-        int32_t row = q < hole->second_row ? q + stride : q, column = hole->second_column && q % stride == PAD ? q + 1 : q;
+        int32_t row = q < hole->second_row ? q + stride : q, column = hole->columns[n] == to_first ? q + 1 : q;
         int right = state[q + 1] != UNKNOWN, left = state[q - 1] != UNKNOWN;
         int below = state[q + stride] != UNKNOWN, above = state[q - stride] != UNKNOWN;
-        terms[count++] = (Term){
+        terms[at] = (Term){
             .colour = q,
             .right = right ? row + 1 : row,
             .left = left ? row - 1 : row,

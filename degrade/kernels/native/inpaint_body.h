@@ -9,7 +9,7 @@ typedef struct {
 } NAME(Sums);
 
 /* The value of a pixel before rounding and clipping. */
-static NAME(Lanes) NAME(value)(const Term *terms, int count, const NAME(Lanes) *colours, NAME(Sums) *sums)
+static inline NAME(Lanes) NAME(value)(const Term *terms, int count, const NAME(Lanes) *colours, NAME(Sums) *sums)
 {
     NAME(Lanes) sum = {0}, x = {0}, y = {0}, length;
     REAL weight = 0;
@@ -71,7 +71,7 @@ static void NAME(load)(const Hole *hole, NAME(Lanes) *colours, const REAL *image
 
 /* Fill one image (channels, height, width) in place: `bytes`, rounded, if that is not NULL, else `image`, not rounded.  Writes 0 to
  * *result, or -1 if there is no memory. */
-void NAME(degrade_inpaint)(REAL *image, uint8_t *bytes, int64_t channels, int64_t height, int64_t width, const int32_t *order,
+VECTOR_CLONES void NAME(degrade_inpaint)(REAL *image, uint8_t *bytes, int64_t channels, int64_t height, int64_t width, const int32_t *order,
                         const float *distance, int64_t *result)
 {
     Hole hole;

@@ -13,7 +13,7 @@ from torch import Tensor
 
 from degrade.draws import Stream, randint
 from degrade.kernels import inpaint, quantize
-from degrade.operator import Operator, Plan, Size, levels, per_image
+from degrade.operator import Operator, Plan, Size, per_image
 
 FIRST, GROWTH = 1, 15  # rectangles: int(1 + 15 i)
 MARGIN = 50  # pixels that a start keeps from the right and lower end, where there are as many
@@ -97,15 +97,17 @@ class WatermarkDamage(Operator[Params]):
                 raise ValueError(f"rectangles: got [{x1}, {y1}, {x2}, {y2}], want x1 <= x2 and y1 <= y2")
 
     def plan(self, size: Size, intensities: Sequence[float], params: Sequence[Params]) -> Plan:
-        masks = np.zeros((len(params), *size), np.bool_)
-        edges = np.zeros_like(masks)
-        for n, (intensity, p) in enumerate(zip(intensities, params, strict=True)):
-            masks[n] = hole(size, p.rectangles)
-            if intensity > EDGE_ABOVE:
-                edges[n] = edge(masks[n])
-        return {**inpaint.march(masks)._asdict(), "edge": torch.from_numpy(edges)[:, None]}
+        masks = np.stack([hole(size, p.rectangles) for p in params])
+        plan: Plan = inpaint.march(masks)._asdict()
+        if any(i > EDGE_ABOVE for i in intensities):
+            edges = [edge(mask) & (i > EDGE_ABOVE) for mask, i in zip(masks, intensities, strict=True)]
+            plan["edge"] = torch.from_numpy(np.stack(edges))[:, None]
+        return plan
 
     def apply(self, images: Tensor, plan: Plan, intensity: Tensor) -> Tensor:
         filled = inpaint.inpaint(images, plan["order"], plan["distance"], plan["schedule"])
         blended = quantize.blend(images, per_image(1 - intensity, images), filled, per_image(intensity, images))
-        return torch.where(plan["edge"], quantize.trunc(EDGE_FACTOR * levels(blended), images.dtype), blended)
+        if "edge" not in plan:
+            return blended
+        factors = torch.full((1, 1), EDGE_FACTOR, dtype=torch.float64, device=images.device).expand(len(images), 1)
+        return torch.where(plan["edge"], quantize.scale_rows(blended, factors), blended)
