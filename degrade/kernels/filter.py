@@ -113,8 +113,7 @@ _gaussian_blur_bytes = native.operator_like_first("gaussian_blur", gaussian_blur
 @_gaussian_blur_bytes.register_kernel("cpu")
 def _gaussian_blur_cpu(images: Tensor, kernel: Tensor, factor: Tensor) -> Tensor:
     channels, height, width = images.shape[1:]
-    weights = fixed_point(kernel) * UNIT
-    line_weights, column_weights = weights.float(), weights.int()
+    weights = (fixed_point(kernel) * UNIT).int()
     factors = factor.tolist()
     # Kernels are padded to the longest, and their tails may round to nothing: what is 0 at both ends is left out.
     centre = kernel.shape[1] // 2
@@ -137,14 +136,14 @@ def _gaussian_blur_cpu(images: Tensor, kernel: Tensor, factor: Tensor) -> Tensor
 
     def horizontal(n: int) -> None:
         plane, b, size, first, last = part(n)
-        line = torch.empty(width + size + _OUTPUTS, dtype=torch.float32, device="cpu")
-        taps = line_weights[b, centre - reaches[b] :].data_ptr()
+        line = torch.empty(width + size + 2 * _OUTPUTS, dtype=torch.int16, device="cpu")
+        taps = weights[b, centre - reaches[b] :].data_ptr()
         lines(planes[plane].data_ptr(), taps, start_of(plane), line.data_ptr(), width, size, first, last)
 
     def vertical(n: int) -> None:
         plane, b, size, first, last = part(n)
-        strip = torch.empty((_ROWS + size) * _OUTPUTS, dtype=torch.int16, device="cpu")
-        taps = column_weights[b, centre - reaches[b] :].data_ptr()
+        strip = torch.empty((_ROWS + size + 4) * _OUTPUTS, dtype=torch.int32, device="cpu")  # unsigned in C
+        taps = weights[b, centre - reaches[b] :].data_ptr()
         columns(start_of(plane), taps, out[plane].data_ptr(), strip.data_ptr(), factors[b], height, width, size, first, last)
 
     native.parallel(len(planes) * blocks, horizontal)
