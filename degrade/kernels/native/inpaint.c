@@ -358,8 +358,8 @@ static float slope(float here, float before, int before_known, float after, int 
     return before_known ? here - before : 0;
 }
 
-/* The neighbours that the filling of `pixel` reads, and their weights. */
-static inline int hole_terms(const Hole *hole, int32_t pixel, Term *terms)
+/* The neighbours that the filling of `pixel` reads, by their number, and the weights of all. Returns how many these are. */
+static inline int hole_neighbours(const Hole *hole, int32_t pixel, int *taken, float *weights)
 {
     const uint8_t *state = hole->state;
     const float *distance = hole->distance;
@@ -367,41 +367,41 @@ static inline int hole_terms(const Hole *hole, int32_t pixel, Term *terms)
     float here = distance[pixel];
     float tx = slope(here, distance[pixel - 1], state[pixel - 1], distance[pixel + 1], state[pixel + 1]);
     float ty = slope(here, distance[pixel - stride], state[pixel - stride], distance[pixel + stride], state[pixel + stride]);
-    float weights[NEIGHBOURS];
-    for (int n = 0; n < NEIGHBOURS; n++)
+    int count = 0;
+    for (int n = 0; n < NEIGHBOURS; n++) {
         weights[n] = distance[pixel + hole->offsets[n]];
+        taken[count] = n;
+        count += state[pixel + hole->offsets[n]] == KNOWN;
+    }
     for (int n = 0; n < NEIGHBOURS; n++) {
         float along = fabsf(hole->rx[n] * tx + hole->ry[n] * ty);
         float nearness = (float)(1 / (1 + (double)fabsf(weights[n] - here))); /* in double, as in OpenCV */
         weights[n] = hole->cube[n] * nearness * (along > 0.01f ? along : 1e-6f);
     }
-    int taken[NEIGHBOURS], count = 0;
-    for (int n = 0; n < NEIGHBOURS; n++) {
-        taken[count] = n;
-        count += state[pixel + hole->offsets[n]] == KNOWN;
-    }
-    int32_t to_first = hole->second_column ? PAD - pixel % stride : PAD; /* columns to the first one, if there is a second */
-    for (int at = 0; at < count; at++) {
-        int n = taken[at];
-        int32_t q = pixel + hole->offsets[n];
-        /* A difference along the first row (column) is taken on the second, as in OpenCV. */
-        int32_t row = q < hole->second_row ? q + stride : q, column = hole->columns[n] == to_first ? q + 1 : q;
-        int right = state[q + 1] != UNKNOWN, left = state[q - 1] != UNKNOWN;
-        int below = state[q + stride] != UNKNOWN, above = state[q - stride] != UNKNOWN;
-        terms[at] = (Term){
-            .colour = q,
-            .right = right ? row + 1 : row,
-            .left = left ? row - 1 : row,
-            .below = below ? column + stride : column,
-            .above = above ? column - stride : column,
-            .weight = weights[n],
-            .rx = hole->rx[n],
-            .ry = hole->ry[n],
-            .scale_x = right && left ? 2 : 1,
-            .scale_y = below && above ? 2 : 1,
-        };
-    }
     return count;
+}
+
+/* Neighbour `n` of `pixel`, which is `to_first` columns away from the first one. */
+static inline Term hole_term(const Hole *hole, int32_t pixel, int32_t to_first, int n, float weight)
+{
+    const uint8_t *state = hole->state;
+    int32_t stride = hole->stride, q = pixel + hole->offsets[n];
+    /* A difference along the first row (column) is taken on the second, as in OpenCV. */
+    int32_t row = q < hole->second_row ? q + stride : q, column = hole->columns[n] == to_first && hole->second_column ? q + 1 : q;
+    int right = state[q + 1] != UNKNOWN, left = state[q - 1] != UNKNOWN;
+    int below = state[q + stride] != UNKNOWN, above = state[q - stride] != UNKNOWN;
+    return (Term){
+        .colour = q,
+        .right = right ? row + 1 : row,
+        .left = left ? row - 1 : row,
+        .below = below ? column + stride : column,
+        .above = above ? column - stride : column,
+        .weight = weight,
+        .rx = hole->rx[n],
+        .ry = hole->ry[n],
+        .scale_x = right && left ? 2 : 1,
+        .scale_y = below && above ? 2 : 1,
+    };
 }
 
 #define REAL float

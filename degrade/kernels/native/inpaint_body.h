@@ -6,25 +6,31 @@ typedef REAL NAME(Lanes) __attribute__((vector_size(LANES * sizeof(REAL))));
 typedef struct {
     REAL weight;
     NAME(Lanes) x, y;
+    int count;
 } NAME(Sums);
 
-/* The value of a pixel before rounding and clipping. */
-static inline NAME(Lanes) NAME(value)(const Term *terms, int count, const NAME(Lanes) *colours, NAME(Sums) *sums)
+/* The value of a pixel before rounding and clipping; and its terms, `sums->count` of them, if `terms` is not NULL. */
+static inline NAME(Lanes) NAME(value)(const Hole *hole, int32_t pixel, const NAME(Lanes) *colours, NAME(Sums) *sums, Term *terms)
 {
     NAME(Lanes) sum = {0}, x = {0}, y = {0}, length;
     REAL weight = 0;
-    for (int n = 0; n < count; n++) {
-        const Term *t = &terms[n];
-        REAL w = t->weight;
-        sum += w * colours[t->colour];
-        x += w * ((colours[t->right] - colours[t->left]) * (REAL)t->scale_x) * (REAL)t->rx;
-        y += w * ((colours[t->below] - colours[t->above]) * (REAL)t->scale_y) * (REAL)t->ry;
+    float weights[NEIGHBOURS];
+    int taken[NEIGHBOURS], count = hole_neighbours(hole, pixel, taken, weights);
+    int32_t to_first = PAD - pixel % hole->stride;
+    for (int at = 0; at < count; at++) {
+        Term t = hole_term(hole, pixel, to_first, taken[at], weights[taken[at]]);
+        REAL w = t.weight;
+        sum += w * colours[t.colour];
+        x += w * ((colours[t.right] - colours[t.left]) * (REAL)t.scale_x) * (REAL)t.rx;
+        y += w * ((colours[t.below] - colours[t.above]) * (REAL)t.scale_y) * (REAL)t.ry;
         weight += w;
+        if (terms)
+            terms[at] = t;
     }
     length = x * x + y * y;
     for (int lane = 0; lane < LANES; lane++)
         length[lane] = length[lane] > 0 ? ROOT(length[lane]) : 1; /* x + y is 0 then */
-    *sums = (NAME(Sums)){weight, x, y};
+    *sums = (NAME(Sums)){weight, x, y, count};
     return sum / weight - (x + y) / length + (REAL)0.5;
 }
 
@@ -88,10 +94,9 @@ VECTOR_CLONES void NAME(degrade_inpaint)(REAL *image, uint8_t *bytes, int64_t ch
         for (int32_t i = 0; i < hole.count; i++)
             hole.state[hole.filled[i]] = UNKNOWN;
         for (int32_t i = 0; i < hole.count; i++) {
-            Term terms[NEIGHBOURS];
             NAME(Sums) sums;
             int32_t pixel = hole.filled[i];
-            NAME(Lanes) value = NAME(value)(terms, hole_terms(&hole, pixel, terms), colours, &sums);
+            NAME(Lanes) value = NAME(value)(&hole, pixel, colours, &sums, NULL);
             int64_t at = first * plane + hole_index(&hole, pixel);
             for (int64_t lane = 0; lane < lanes; lane++) {
                 REAL v = bytes ? ROUND(value[lane]) : value[lane];
@@ -162,8 +167,7 @@ void NAME(degrade_inpaint_adjoint)(const REAL *image, const REAL *filled, REAL *
                 before[lane] = image[(first + lane) * plane + hole_index(&hole, pixel)];
             NAME(put)(&hole, colours, pixel, before);
             hole.state[pixel] = UNKNOWN;
-            int count = hole_terms(&hole, pixel, terms);
-            NAME(Lanes) value = NAME(value)(terms, count, colours, &sums), out = NAME(take)(&hole, flow, pixel);
+            NAME(Lanes) value = NAME(value)(&hole, pixel, colours, &sums, terms), out = NAME(take)(&hole, flow, pixel);
             for (int lane = 0; lane < LANES; lane++) {
                 REAL x = sums.x[lane], y = sums.y[lane], square = x * x + y * y;
                 if (value[lane] < 0 || value[lane] > 255)
@@ -175,7 +179,7 @@ void NAME(degrade_inpaint_adjoint)(const REAL *image, const REAL *filled, REAL *
                 to_y[lane] = x * (y - x) * scale;
             }
             out /= sums.weight;
-            for (int n = 0; n < count; n++) {
+            for (int n = 0; n < sums.count; n++) {
                 const Term *t = &terms[n];
                 NAME(Lanes) gx = to_x * ((REAL)t->weight * t->scale_x * t->rx), gy = to_y * ((REAL)t->weight * t->scale_y * t->ry);
                 flow[t->colour] += out * (REAL)t->weight;
