@@ -18,10 +18,12 @@ T = TypeVar("T")
 
 def to_plain(value: object) -> Any:
     """Dataclasses as dicts and tuples as lists, recursively: what JSON can hold."""
-    if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        return {field.name: to_plain(getattr(value, field.name)) for field in dataclasses.fields(value)}
+    if isinstance(value, int | float):  # most of all there is
+        return value
     if isinstance(value, tuple | list):
         return [to_plain(item) for item in value]
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        return {field.name: to_plain(getattr(value, field.name)) for field in dataclasses.fields(value)}
     return value
 
 
