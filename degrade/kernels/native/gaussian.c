@@ -108,7 +108,7 @@ static const int32_t *bodies(const int32_t *kernel, int64_t *size, int32_t *scra
 
 /* plane: height x width bytes; stored: height x width, in units of 1/256 level; kernel: size weights in 1/65536; line: scratch of
    width + size + 2 BLOCK. Rows first..last - 1. */
-void degrade_gaussian_lines(const uint8_t *plane, const int32_t *kernel, uint16_t *stored, int16_t *line, int64_t width, int64_t size,
+VECTOR_CLONES void degrade_gaussian_lines(const uint8_t *plane, const int32_t *kernel, uint16_t *stored, int16_t *line, int64_t width, int64_t size,
                             int64_t first, int64_t last) {
     int64_t reach = size / 2, end = width + size - 1;
     int32_t scratch[size / 2 + 3];
