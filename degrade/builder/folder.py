@@ -14,8 +14,8 @@ from typing import Any
 
 import degrade
 from degrade import suites
-from degrade.builder.report import REPORT_FILE, BuildReport, Estimate
-from degrade.builder.settings import check_config, device, libraries, settings
+from degrade.builder.report import FORMAT, REPORT_FILE, BuildReport, Estimate
+from degrade.builder.settings import check_config, device, differences, libraries, settings
 from degrade.builder.shards import build_table
 from degrade.builder.tables import Table, estimate_of, newly_published, open_tables
 from degrade.config import BuildConfig
@@ -106,10 +106,7 @@ def _refuse_other_settings(output: Path, config: BuildConfig, tables: Sequence[T
     differing: dict[str, None] = {}
     for facts in held:
         for group in ("settings", "codecs"):
-            for name in sorted(set(facts[group]) | set(asked[group])):
-                old, new = facts[group].get(name), asked[group].get(name)
-                if old != new:
-                    differing[f"{name} (there: {old}, now: {new})"] = None
+            differing |= dict.fromkeys(differences(facts[group], asked[group]))
         if facts["degrade"] != asked["degrade"]:
             differing[f"version of degrade (there: {facts['degrade']}, now: {asked['degrade']})"] = None
         for benchmark, digest in facts["sources"].items():
@@ -135,7 +132,7 @@ def _clear(output: Path) -> None:
 
 
 def _finish(config: BuildConfig, tables: Sequence[Table], report: BuildReport) -> None:
-    """Write build.json and vlmevalkit.json over all that is in the folder."""
+    """Write build.json, and for TSV vlmevalkit.json, over all that is in the folder."""
     output = report.output
     report_path = output / REPORT_FILE
     before: dict[str, Any] = staging.read_json(report_path)["benchmarks"] if report_path.exists() else {}
@@ -150,6 +147,7 @@ def _finish(config: BuildConfig, tables: Sequence[Table], report: BuildReport) -
             "complete": table.benchmark not in report.unpublished,
             "failed": [asdict(bad) for bad in report.failed if bad.benchmark == table.benchmark],
             "empty": [asdict(bad) for bad in report.empty if bad.benchmark == table.benchmark],
+            "without_options": list(table.scan.without_options),
             "files": {},
         }
     made = newly_published(output)
@@ -163,15 +161,18 @@ def _finish(config: BuildConfig, tables: Sequence[Table], report: BuildReport) -
         entry = old_files.get(stem) or _describe(head, path, shards)
         if benchmark not in benchmarks:  # of a build whose build.json is lost
             of_source = {name: head["source"][name] for name in ("kind", "sha256", "rows")}
-            benchmarks[benchmark] = {**of_source, "complete": True, "failed": [], "empty": [], "files": {}}
+            benchmarks[benchmark] = {**of_source, "complete": True, "failed": [], "empty": [], "without_options": [], "files": {}}
         benchmarks[benchmark]["files"][stem] = entry
         data[stem] = {"class": suites.vlmevalkit_class(benchmark), "dataset": stem}
-    report.stale = [folder for folder in (_cache() / stem for stem in data) if folder.is_dir()]
+    report.without_options = {table.benchmark: list(table.scan.without_options) for table in tables if table.scan.without_options}
+    if config.writer == "tsv":
+        report.vlmevalkit = output / VLMEVALKIT_FILE
+        report.stale = [folder for folder in (_cache() / stem for stem in data) if folder.is_dir()]
     facts = facts_of(config, {name: entry.get("sha256", "") for name, entry in benchmarks.items()})
     staging.write_json(
         report_path,
         {
-            "format": "degrade-build-1",
+            "format": FORMAT,
             "versions": libraries() | {"python": platform.python_version()},
             "configuration": asdict(config),
             "seed": config.seed,
@@ -188,7 +189,8 @@ def _finish(config: BuildConfig, tables: Sequence[Table], report: BuildReport) -
             },
         },
     )
-    staging.write_json(output / VLMEVALKIT_FILE, {"model": {}, "data": data})
+    if report.vlmevalkit:
+        staging.write_json(report.vlmevalkit, {"model": {}, "data": data})
     staging.remove(output / staging.FOLDER)
 
 

@@ -4,8 +4,39 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
+
+from degrade.data import staging
 
 REPORT_FILE = "build.json"
+FORMAT = "degrade-build-1"
+
+_BENCHMARK_KEYS = ("sha256", "rows", "files")
+_FILE_KEYS = ("variant", "fingerprint", "counts", "files")
+
+
+def read_report(folder: Path) -> dict[str, Any]:
+    """What ``build.json`` says.
+
+    Raises:
+        FolderError: if it is not there, or is damaged.
+    """
+    path = folder / REPORT_FILE
+    if not path.is_file():
+        raise staging.FolderError(f"{path} is not there: give the build's command again, which writes it and leaves what is done alone")
+    found = staging.read_json(path)
+    try:
+        if found["format"] != FORMAT:
+            raise ValueError(f"its format is {found['format']!r}, not {FORMAT!r}")
+        for benchmark in found["benchmarks"].values():
+            lacking = [key for key in _BENCHMARK_KEYS if key not in benchmark]
+            lacking += [key for file in benchmark.get("files", {}).values() for key in _FILE_KEYS if key not in file]
+            if lacking:
+                raise ValueError(f"it lacks {lacking[0]!r}")
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        what = f"it lacks {error}" if isinstance(error, KeyError) else error
+        raise staging.FolderError(f"{path} is damaged: {what}. Build anew with overwrite=true") from error
+    return dict(found)
 
 
 @dataclass(frozen=True)
@@ -50,7 +81,9 @@ class BuildReport:
         rows, images: how many rows were read and images made in this run (an earlier run's, if it was resumed, not counted).
         failed: rows that could not be used, of all sources.
         empty: rows without an image, kept as they are.
+        without_options: by benchmark, the indices of rows whose options could not be split from the question, which stays whole.
         unpublished: benchmarks whose files were not written because of failed rows.
+        vlmevalkit: the configuration for VLMEvalKit, which reads no other files than TSV.
         stale: folders in which VLMEvalKit keeps images of files of these names: remove them if they were unpacked from another build.
     """
 
@@ -60,7 +93,9 @@ class BuildReport:
     images: int = 0
     failed: list[BadRow] = field(default_factory=list)
     empty: list[BadRow] = field(default_factory=list)
+    without_options: dict[str, list[str]] = field(default_factory=dict)
     unpublished: list[str] = field(default_factory=list)
+    vlmevalkit: Path | None = None
     stale: list[Path] = field(default_factory=list)
     seconds: float = 0.0
 

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import functools
 import importlib.metadata
+import re
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +15,7 @@ import degrade
 from degrade import mixture
 from degrade.config import BuildConfig, ConfigError, check
 from degrade.data import images
+from degrade.data.sources import MMR
 from degrade.suites import Variant
 
 
@@ -46,10 +50,39 @@ def settings(config: BuildConfig) -> dict[str, Any]:
     return found
 
 
+_ONLY_WITH = {"quality": ("codec", ("jpeg", "same")), "shard_rows": ("writer", ("webdataset",))}
+"""Settings that decide something with some values of another only."""
+
+
+def differences(held: Mapping[str, Any], asked: Mapping[str, Any]) -> list[str]:
+    """Which settings differ, one text for each; of mixtures, the operators whose weights do.
+
+    >>> differences({"codec": "jpeg", "quality": 95, "mixture": {"graffiti": 1.0}}, {"codec": "png", "mixture": {"lens_blur": 1.0}})
+    ['codec (there: jpeg, now: png)', 'mixture (lens_blur there: 0, now: 1; graffiti there: 1, now: 0)']
+    """
+    found = []
+    for name in sorted({*held, *asked}):
+        old, new = held.get(name), asked.get(name)
+        if name in _ONLY_WITH:
+            other, values = _ONLY_WITH[name]
+            if held.get(other) != asked.get(other) or asked.get(other) not in values:
+                continue
+        if old == new:
+            continue
+        if name == "mixture" and isinstance(old, Mapping) and isinstance(new, Mapping):
+            operators = [o for o in degrade.OPERATORS if old.get(o, 0) != new.get(o, 0)]
+            found.append(f"mixture ({'; '.join(f'{o} there: {old.get(o, 0):g}, now: {new.get(o, 0):g}' for o in operators)})")
+        else:
+            found.append(f"{name} (there: {old}, now: {new})")
+    return found
+
+
 def libraries() -> dict[str, str]:
     """Versions of all that takes part."""
-    names = ("torch", "numpy")
-    return {"degrade": degrade.__version__, **{name: importlib.metadata.version(name) for name in names}, **images.codec_versions()}
+    return {"degrade": degrade.__version__, **{name: _installed(name) for name in ("torch", "numpy")}, **images.codec_versions()}
+
+
+_installed = functools.cache(importlib.metadata.version)  # which reads files
 
 
 def check_pixels(alpha: str, max_pixels: int) -> None:
@@ -66,8 +99,15 @@ def check_pixels(alpha: str, max_pixels: int) -> None:
 def check_config(config: BuildConfig) -> None:
     check(config)
     check_pixels(config.alpha, config.max_pixels)
-    if config.tag and not all(c.isascii() and (c.isalnum() or c == ".") for c in config.tag):
-        raise ConfigError(f"tag: got {config.tag!r}, want letters, digits and dots only")
+    if config.tag and not re.fullmatch(r"[A-Za-z0-9.]*[A-Za-z0-9][A-Za-z0-9.]*", config.tag):
+        raise ConfigError(f"tag: got {config.tag!r}, want letters, digits and dots only, and not dots alone")
+    if given := [name for name in ("questions", "images") if getattr(config, name) is not None and config.source != MMR]:
+        raise ConfigError(
+            f"{' and '.join(given)}: only source=mmr has them, and source is {config.source!r}: leave them out, or give source=mmr"
+        )
+    for root in config.image_roots:
+        if not Path(root).expanduser().is_dir():
+            raise ConfigError(f"image_roots: there is no folder {root}")
     if Path(config.source).is_dir() and Path(config.output).resolve() == Path(config.source).resolve():
         raise ConfigError(f"output: {config.output} is the source's own folder, where the next build would take its files for sources")
     try:

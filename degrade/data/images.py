@@ -20,6 +20,7 @@ import PIL
 import torch
 from numpy.typing import NDArray
 from PIL import Image, ImageColor, UnidentifiedImageError, features
+from PIL.TiffImagePlugin import TiffImageFile
 from torch import Tensor
 
 from degrade.data.errors import RowError
@@ -149,14 +150,14 @@ def _levels(image: Image.Image, data: bytes, background: tuple[int, int, int] | 
     """Levels (H, W, 3) as stored, and the orientation (1..8)."""
     if image.format == "PNG" and data[24:25] == _16_BIT_PNG:
         return _from_16_bit(imagecodecs.png_decode(data), background), _orientation(image)
-    if image.format == "TIFF":
+    if isinstance(image, TiffImageFile):
         return _levels_of_tiff(image, data, background)
     return _levels_of_8_bit(image, background), _orientation(image)
 
 
-def _levels_of_tiff(image: Image.Image, data: bytes, background: tuple[int, int, int] | None) -> tuple[NDArray[np.uint8], int]:
+def _levels_of_tiff(image: TiffImageFile, data: bytes, background: tuple[int, int, int] | None) -> tuple[NDArray[np.uint8], int]:
     turn = _orientation(image)
-    if set(image.tag_v2.get(_BITS_PER_SAMPLE, ())) == {16} and image.mode != "F":  # type: ignore[attr-defined]
+    if set(image.tag_v2.get(_BITS_PER_SAMPLE, ())) == {16} and image.mode != "F":
         image.load()  # so that a truncated file is an error here: libtiff fills the gap
         if image.mode == "CMYK":
             raise RowError("16-bit CMYK TIFF is not supported; convert it to RGB")

@@ -51,10 +51,13 @@ def header(path: Path) -> Line:
     """The first line of a manifest.
 
     Raises:
-        SourceError: if the file is no manifest.
+        SourceError: if there is no such file, or it is no manifest.
     """
-    with path.open("rb") as file:
-        first = file.readline()
+    try:
+        with path.open("rb") as file:
+            first = file.readline()
+    except OSError as error:
+        raise SourceError(f"{path} cannot be read: {error.strerror}; a file *{SUFFIX} of a build is wanted") from error
     try:
         line = json.loads(first)
     except ValueError as error:

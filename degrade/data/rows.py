@@ -65,11 +65,13 @@ class Scan:
         entries: one for each row, in the source's order.
         sha256: of the whole source.
         image_bytes: about how many bytes of encoded images it holds.
+        without_options: the indices of rows whose options could not be split from the question, which stays whole.
     """
 
     entries: Sequence[Entry]
     sha256: str
     image_bytes: int
+    without_options: Sequence[str] = ()
 
 
 class Source(Protocol):

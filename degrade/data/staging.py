@@ -1,20 +1,23 @@
 """Names that appear only when what they name is complete, and work that survives being killed.
 
 A build owns its output folder with a lock, writes into ``.staging`` inside it, and renames what is complete. Files that grow row by row are
-synced together every few seconds, and their lengths then written into a journal: after a crash they are cut back to these lengths.
+synced together, every few seconds and where an error or Ctrl-C ends the work, and their lengths then written into a journal. Before they
+grow on, they are cut back to these lengths.
 """
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import json
 import os
 import shutil
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from types import TracebackType
 from typing import Any, BinaryIO
 
 SYNC_SECONDS = 5.0
@@ -35,13 +38,13 @@ def locked(folder: Path) -> Iterator[None]:
     Raises:
         FolderError: if another process holds it, or it cannot be made or written.
     """
+    make_folder(folder)
     try:
-        folder.mkdir(parents=True, exist_ok=True)
         if not os.access(folder, os.W_OK | os.X_OK):
-            raise PermissionError("it is not writable")
+            raise PermissionError(errno.EACCES, "it is not writable")
         handle = os.open(folder, os.O_RDONLY)
     except OSError as error:
-        raise FolderError(f"output folder {folder}: {error.strerror or error}") from error
+        raise FolderError(f"output: {folder} cannot be used: {error.strerror}. Choose another folder") from error
     try:
         try:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -50,6 +53,31 @@ def locked(folder: Path) -> Iterator[None]:
         yield
     finally:
         os.close(handle)
+
+
+def make_folder(folder: Path) -> None:
+    """Make a folder for output, with the folders above it.
+
+    Raises:
+        FolderError: if it cannot be made; the system's error is behind it.
+    """
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise FolderError(f"output: the folder {folder} cannot be made: {error.strerror}. Choose another") from error
+
+
+def write_output(path: Path, data: bytes) -> None:
+    """:func:`write` for a file that the user has named, in a folder that may not be there yet.
+
+    Raises:
+        FolderError: if it cannot be written; the system's error is behind it.
+    """
+    make_folder(path.parent)
+    try:
+        write(path, data)
+    except OSError as error:
+        raise FolderError(f"output: {path} cannot be written: {error.strerror}") from error
 
 
 def write(path: Path, data: bytes) -> None:
@@ -111,17 +139,20 @@ def _size(path: Path) -> int:
 
 
 class Growing:
-    """Files that grow together, with a journal of how far they have come.
+    """Files that grow together, with a journal of how far they have come: ``with Growing(folder, names) as growing: ...``.
+
+    Where the block ends with an error or Ctrl-C, what was marked last is synced.
 
     Args:
         folder: where they and ``journal.json`` are.
         names: the files' names. Files of an earlier run under other names are removed.
+        before: makes what else the state speaks of last; called before each entry in the journal.
 
     Attributes:
-        state: what :meth:`sync` was last told, or None if nothing has been synced for these very names.
+        state: what the journal has of these very names, or None if it has nothing.
     """
 
-    def __init__(self, folder: Path, names: Iterable[str]) -> None:
+    def __init__(self, folder: Path, names: Iterable[str], before: Callable[[], None] = lambda: None) -> None:
         folder.mkdir(parents=True, exist_ok=True)
         self.folder, self.names = folder, list(names)
         known = journal(folder)
@@ -138,7 +169,19 @@ class Growing:
         for path in folder.iterdir():
             if path.name not in self._files and path.name != JOURNAL:
                 path.unlink()
+        self._before = before
+        self._marked: Journal | None = None
         self._synced = time.monotonic()
+
+    def __enter__(self) -> Growing:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None) -> None:
+        try:
+            if kind is not None:
+                self._keep()
+        finally:
+            self.close()
 
     def append(self, name: str, data: bytes) -> None:
         """Add to a file."""
@@ -148,13 +191,32 @@ class Growing:
         """Whether it is time to sync."""
         return time.monotonic() - self._synced >= SYNC_SECONDS
 
+    def mark(self, state: Any) -> None:
+        """Note that the files are whole as they stand, and `state` (JSON), which says what they hold; sync if it is time to."""
+        self._marked = Journal({name: file.tell() for name, file in self._files.items()}, state)
+        if self.due():
+            self._keep()
+
     def sync(self, state: Any) -> None:
         """Make what has been written last, together with `state` (JSON), which says what it is."""
+        self._marked = Journal({name: file.tell() for name, file in self._files.items()}, state)
+        self._keep()
+
+    def _keep(self) -> None:
+        """Make what was marked last."""
+        if self._marked is None:
+            return
+        self._before()
+        self.flush()
+        for file in self._files.values():
+            os.fsync(file.fileno())
+        write_json(self.folder / JOURNAL, {"lengths": self._marked.lengths, "state": self._marked.state})
+        self._synced = time.monotonic()
+
+    def flush(self) -> None:
+        """Let readers of the files see what has been added."""
         for file in self._files.values():
             file.flush()
-            os.fsync(file.fileno())
-        write_json(self.folder / JOURNAL, {"lengths": {name: file.tell() for name, file in self._files.items()}, "state": state})
-        self._synced = time.monotonic()
 
     def close(self) -> None:
         """Close the files as they are."""

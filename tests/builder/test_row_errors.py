@@ -5,11 +5,15 @@ import json
 from collections.abc import Callable
 from pathlib import Path
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
+from degrade import cli
 from degrade.build import build, verify
 from degrade.config import BuildConfig
-from degrade.data import manifest
+from degrade.data import manifest, writers
+from degrade.data.writers import reading
 
 from .conftest import digests, picture, write_tsv
 from .test_build import table
@@ -108,3 +112,47 @@ def test_no_degraded_file_holds_a_clean_image(bad: Path, configure: Configure) -
     for path in build(configure(bad, on_error="skip", codec="png", **always)).files:
         if "CLEAN" not in path.name:
             assert not sources & {row["image"] for row in table(path)}
+
+
+@pytest.mark.parametrize("writer", ["parquet", "webdataset"])
+@pytest.mark.parametrize("on_error", ["skip", "keep"])
+def test_bad_rows_in_other_formats(bad: Path, configure: Configure, writer: str, on_error: str) -> None:
+    """Rows, kept images and flags are those of the TSV shards; a kept cell that is no image has none in these formats."""
+    plain = build(configure(bad, "plain", on_error=on_error))
+    report = build(configure(bad, on_error=on_error, writer=writer, shard_rows=3))
+    assert report.failed == plain.failed
+    assert verify(report.output).problems == []
+    for path in plain.files:
+        shards = list(reading.rows(writers.shards(report.output, path.stem, writer)))
+        of_tsv = list(reading.rows([path]))
+        assert [row.texts for row in shards] == [row.texts for row in of_tsv]
+        lines = [list(manifest.lines(output / (path.stem + manifest.SUFFIX))) for output in (plain.output, report.output)]
+        assert lines[0] == lines[1]
+        for number, (row, other) in enumerate(zip(shards, of_tsv, strict=True)):
+            if on_error == "keep" and ROWS[number][1] == "4":  # a reference, to a kept cell
+                assert row.images == (base64.b64decode(BROKEN),)
+            else:
+                assert row.images == other.images
+    again = build(configure(bad, "again", on_error=on_error, writer=writer, shard_rows=3, workers=3))
+    assert digests(again.output) == digests(report.output)
+
+
+def test_rows_without_options_are_reported(tmp_path: Path, configure: Configure, capsys: pytest.CaptureFixture[str]) -> None:
+    questions = ["Which?\nOptions: A: red, B: blue", *("Is it red or blue?" for _ in range(6))]
+    cell = {"bytes": base64.b64decode(picture(1)), "path": "1.png"}
+    rest = {"answer": "A", "category": "c", "l2_category": "l", "meta_info": "m"}
+    source = tmp_path / "mmstar.parquet"
+    pq.write_table(pa.Table.from_pylist([{"index": n, "question": q, "image": cell, **rest} for n, q in enumerate(questions)]), source)
+    config = configure(source, variants=["clean"])
+    assert cli._build(config) == cli.DONE, "a warning, no failure"
+    err = capsys.readouterr().err
+    assert "MMStar: 6 rows without options" in err
+    assert "index '1', '2', '3', '4', '5', ..." in err
+    report = build(config)  # is complete, and still says so
+    assert report.without_options == {"MMStar": [str(n) for n in range(1, 7)]}
+    said = json.loads((report.output / "build.json").read_text())["benchmarks"]["MMStar"]
+    assert said["without_options"] == report.without_options["MMStar"]
+    assert table(report.files[0])[1]["question"] == "Is it red or blue?"
+    good = write_tsv(tmp_path / "good.tsv", ("index", "image"), [("1", picture(1))])
+    assert cli._build(configure(good, "good", variants=["clean"])) == cli.DONE
+    assert "options" not in capsys.readouterr().err

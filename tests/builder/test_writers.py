@@ -2,17 +2,24 @@
 
 import ast
 import base64
+import importlib.metadata
 import io
 import json
+import subprocess
+import sys
 import tarfile
 from collections.abc import Callable
+from dataclasses import asdict
 from pathlib import Path
 
+import numpy as np
 import pyarrow.parquet as pq
 import pytest
 from PIL import Image
 
-from degrade.build import build
+from degrade import cli
+from degrade.build import build, verify
+from degrade.builder import settings
 from degrade.config import BuildConfig
 from degrade.data import staging
 from degrade.data.writers import parquet, webdataset
@@ -77,7 +84,7 @@ def test_webdataset(benchmark: Path, configure: Configure) -> None:
                 for member in archive:
                     key, _, suffix = member.name.partition(".")
                     assert (member.mtime, member.uid) == (0, 0)
-                    found.setdefault(key, {})[suffix] = archive.extractfile(member).read()  # type: ignore[union-attr]
+                    found.setdefault(key, {})[suffix] = archive.extractfile(member).read()
         got = [(json.loads(row.pop("json")), [data for _, data in sorted(row.items())]) for _, row in sorted(found.items())]
         assert got == expected(plain.output, f"MMStar_{stem}")
 
@@ -96,18 +103,87 @@ def test_same_bytes_after_interruptions(benchmark: Path, configure: Configure, m
     assert digests(build(configure(benchmark, writer=writer, shard_rows=3)).output) == whole
 
 
-def test_killed_inside_a_conversion(benchmark: Path, configure: Configure, monkeypatch: pytest.MonkeyPatch) -> None:
-    whole = digests(build(configure(benchmark, "whole", writer="webdataset", shard_rows=3)).output)
-    add, left = webdataset._add, [25]
+SCRIPT = """
+import json, os, random, signal, sys, time
+from degrade.build import build
+from degrade.config import BuildConfig
+from degrade.data.writers import parquet, webdataset
 
-    def dies(*args: object) -> None:
+def slow(function):
+    def wrapped(*args):
+        time.sleep(0.05 if kills < 8 else 0)
+        return function(*args)
+    return wrapped
+
+webdataset._add, parquet._cell = slow(webdataset._add), slow(parquet._cell)  # most kills shall come amid a conversion
+rng, found = random.Random(2), []
+for settings in json.loads(sys.argv[1]):
+    config, kills = BuildConfig(**settings), 0
+    while True:
+        process = os.fork()  # of a process that has started no threads
+        if process == 0:
+            build(config)
+            os._exit(0)
+        if kills < 8:
+            time.sleep(rng.uniform(0.05, 0.4))
+            os.kill(process, signal.SIGKILL)
+        _, status = os.waitpid(process, 0)
+        if not os.WIFSIGNALED(status):
+            break
+        kills += 1
+    found.append([kills, os.waitstatus_to_exitcode(status)])
+print(json.dumps(found))
+"""
+
+
+def test_kill_9_amid_conversions(benchmark: Path, configure: Configure) -> None:
+    common = {"shard_rows": 3, "variants": ["mixed", "clean"]}
+    whole = [digests(build(configure(benchmark, f"whole-{w}", writer=w, **common)).output) for w in ("parquet", "webdataset")]
+    configs = [configure(benchmark, writer, writer=writer, **common) for writer in ("parquet", "webdataset")]
+    command = [sys.executable, "-c", SCRIPT, json.dumps([asdict(config) for config in configs])]
+    found = json.loads(subprocess.run(command, capture_output=True, text=True, check=True, timeout=300).stdout)
+    assert all(kills > 1 and code == 0 for kills, code in found), found
+    assert [digests(Path(config.output)) for config in configs] == whole
+
+
+@pytest.mark.parametrize(("writer", "module", "name", "calls"), [("parquet", parquet, "_cell", 12), ("webdataset", webdataset, "_add", 25)])
+def test_killed_inside_a_conversion(
+    benchmark: Path, configure: Configure, monkeypatch: pytest.MonkeyPatch, writer: str, module: object, name: str, calls: int
+) -> None:
+    whole = digests(build(configure(benchmark, "whole", writer=writer, shard_rows=3)).output)
+    original, left = getattr(module, name), [calls]
+
+    def dies(*args: object) -> object:
         left[0] -= 1
         if left[0] == 0:
             raise Killed
-        add(*args)  # type: ignore[arg-type]
+        return original(*args)
 
     with monkeypatch.context() as patched:
-        patched.setattr(webdataset, "_add", dies)
+        patched.setattr(module, name, dies)
         with pytest.raises(Killed):
-            build(configure(benchmark, writer="webdataset", shard_rows=3))
-    assert digests(build(configure(benchmark, writer="webdataset", shard_rows=3)).output) == whole
+            build(configure(benchmark, writer=writer, shard_rows=3))
+    assert digests(build(configure(benchmark, writer=writer, shard_rows=3)).output) == whole
+
+
+@pytest.mark.parametrize("writer", ["tsv", "parquet", "webdataset"])
+def test_vlmevalkit_is_advised_for_what_it_reads(
+    benchmark: Path, configure: Configure, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], writer: str
+) -> None:
+    monkeypatch.setenv("LMUData", str(benchmark.parent))
+    (benchmark.parent / "images" / "MMStar_CLEAN").mkdir(parents=True)
+    assert build(configure(benchmark, variants=["clean"])).vlmevalkit
+    config = configure(benchmark, writer=writer, variants=["clean"], overwrite=True)
+    assert cli._build(config) == cli.DONE
+    said = "".join(capsys.readouterr())
+    output = Path(config.output)
+    assert (output / "vlmevalkit.json").exists() is ("VLMEvalKit" in said) is ("MMStar_CLEAN" in said) is (writer == "tsv")
+    assert verify(output).problems == []
+
+
+def test_versions_are_looked_up_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    first = settings.libraries()
+    monkeypatch.delattr(importlib.metadata.Distribution, "from_name")
+    settings.libraries().clear()
+    assert settings.libraries() == first
+    assert first["numpy"] == np.__version__

@@ -53,6 +53,13 @@ LAYOUTS = [
         [{"index": "v1_0", "question": "q", "answer": "a", "category": "ocr,math"}],
     ),
     (
+        [{"question_id": "v1_0", "question": "q", "image": ONE, "answer": "a", "capability": ["ocr", "math"]},
+         {"question_id": "v1_1", "question": "q", "image": ONE, "answer": "a", "capability": []}],
+        "MMVet",
+        [{"index": "v1_0", "question": "q", "answer": "a", "category": "ocr,math"},
+         {"index": "v1_1", "question": "q", "answer": "a", "category": ""}],
+    ),
+    (
         [{"Index": 1, "Question": "q", "Options": "(a) Open (b) Closed (mostly)", "Correct Answer": "(a)", "image": ONE},
          {"Index": 2, "Question": "q", "Options": "(a) Open", "Correct Answer": "(b)", "image": ONE}],
         "MMVP",
@@ -124,6 +131,9 @@ def test_shards_of_a_table_and_rows_from_anywhere(tmp_path: Path) -> None:
     (table,) = open_sources(str(tmp_path))
     assert table.benchmark == "MMStar"
     assert [entry.index for entry in table.scan().entries] == [str(n) for n in range(30)]
+    before = table.scan().sha256
+    write(tmp_path / "mmstar-00002-of-00003.parquet", rows, row_group_size=5)
+    assert table.scan().sha256 != before, "every file counts"
     for start in (0, 13, 29):
         row = next(table.rows(start))
         assert (row.number, row.index, table.images(row).parts) == (start, str(start), (image(start),))
@@ -212,7 +222,57 @@ def test_mmr(tmp_path: Path, zipped: bool) -> None:
         open_sources("mmr", images=place)
 
 
-@pytest.mark.parametrize("question", ["Options: A: x", "no options", "A. one line only", ""])
+@pytest.mark.parametrize("question", ["Options: A: x", "Choices:\n(A) x", "no options", "A. one line only B. of two", ""])
 def test_text_that_does_not_split_stays(question: str) -> None:
-    assert layouts.inline_options(question)[0] == question
-    assert layouts.line_options(question)[0] == question
+    assert layouts.inline_options(question) == (question, [])
+    assert layouts.line_options(question) == (question, [], "")
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        "Options: A: f(b), B: (B) {0}, C: 7",
+        "Options:\nA. f(b)\nB. (B) {0}\nC. 7",
+        "Options: A) f(b), B) (B) {0}, C) 7",
+        "Choices:\n(A) f(b)\n(B) (B) {0}\n(C) 7",
+        "Choices: (A) f(b) (B) (B) {0} (C) 7",
+        "\nA. f(b)\nB. (B) {0}\nC. 7",
+        "A) f(b)\nB) (B) {0}\nC) 7\n",
+        "(A) f(b)\n(B) (B) {0}\n(C) 7",
+    ],
+)
+def test_forms_of_options_inside_a_question(options: str) -> None:
+    for head in ("Which?", "Hint: the letter, e.g., A, B, C.\nQuestion: Which? Options: two"):
+        assert layouts.inline_options(f"{head}\n{options}") == (head, ["f(b)", "(B) {0}", "7"])
+
+
+def test_options_that_text_follows_stay_in_mmstars_question() -> None:
+    question = "See these.\nA. red\nB. blue\nWhich is it?"
+    assert layouts.inline_options(question) == (question, [])
+    assert layouts.line_options(question) == ("See these.", ["red", "blue"], "Which is it?")
+
+
+MMSTAR = {"image": ONE, "category": "c", "l2_category": "l", "meta_info": "x"}
+LACKING: list[tuple[list[dict[str, Any]], list[str]]] = [
+    ([{"index": n, "question": q, "answer": "A", **MMSTAR} for n, q in enumerate(
+        ["Options: A: x, B: y", "Options: B: y, C: z", "Is it red or blue?", "1\nOptions: A: 1, B: 2, C: 3, D: 4, E: 5", ""])],
+     ["2", "3", "4"]),
+    ([{"index": n, "question": "q", "options": o, "correct answer": "(a)", "image": ONE} for n, o in enumerate(
+        ["(a) x (b) y", "a) x b) y", "x or y", "(a) x (b) y (c) z", None])],
+     ["2", "3", "4"]),
+    ([{"idx": n, "task": "Count", "image": ONE, "question": "q", "choices": c, "answer": "(A)"} for n, c in enumerate(
+        [["1", "2"], [], None])],
+     ["1", "2"]),
+    ([{"image": ONE, "question": q, "answer": a} for q, a in [
+        ("q\nA. x\nB. y", "A"), ("q\n(A) x\n(B) y", "A"), ("q\nA. x B. y", "A"), ("How many?", "4"), ("Uphill?", "Uphill"), ("q", "(b)")]],
+     ["2", "5"]),
+    ([{"index": n, "question": "q", "answer": "A", "A": "", "B": "", "image": ONE} for n in range(2)], []),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("rows", "indices"), LACKING, ids=["MMStar", "MMVP", "CV-Bench", "RealWorldQA", "own columns"])
+def test_rows_whose_options_are_not_found_are_named(tmp_path: Path, rows: list[dict[str, Any]], indices: list[str]) -> None:
+    (table,) = open_sources(str(write(tmp_path / "t.parquet", rows)))
+    scan = table.scan()
+    assert scan.without_options == indices
+    assert len(scan.entries) == len(rows)

@@ -27,6 +27,25 @@ def test_growing_files_go_back_to_what_was_synced(tmp_path: Path) -> None:
     assert not (tmp_path / "stray").exists()
 
 
+@pytest.mark.parametrize("end", [KeyboardInterrupt, RuntimeError])
+def test_growing_files_go_back_to_what_was_marked_before_an_error(tmp_path: Path, end: type[BaseException]) -> None:
+    told: list[str] = []
+
+    def work() -> None:
+        with staging.Growing(tmp_path, ["a"], lambda: told.append("before")) as files:
+            files.append("a", b"one")
+            files.mark({"rows": 1})
+            files.append("a", b"half")
+            raise end
+
+    with pytest.raises(end):
+        work()
+    assert told == ["before"]
+    with staging.Growing(tmp_path, ["a"]) as again:
+        assert again.state == {"rows": 1}
+    assert (tmp_path / "a").read_bytes() == b"one"
+
+
 @pytest.mark.parametrize("harm", ["missing", "short", "more names"])
 def test_files_that_are_not_as_synced_start_anew(tmp_path: Path, harm: str) -> None:
     files = staging.Growing(tmp_path, ["a"])

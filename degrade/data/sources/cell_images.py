@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import base64
+import hashlib
 from collections.abc import Sequence
+from pathlib import Path
 
 from degrade.data import cells
 from degrade.data.errors import RowError
@@ -21,6 +23,16 @@ class CellImages:
         if not isinstance(found, cells.Payload):
             raise RowError("the row holds no image of its own")
         return Encoded(tuple(map(cells.from_base64, found.parts)), found.style)
+
+
+def digest_of(paths: Sequence[Path]) -> str:
+    """The sha256 of a table's files, one after the other."""
+    digest = hashlib.sha256()
+    for path in paths:
+        with path.open("rb") as file:
+            while chunk := file.read(1 << 20):
+                digest.update(chunk)
+    return digest.hexdigest()
 
 
 def cell_of(parts: Sequence[bytes], listed: bool = False) -> str:

@@ -1,14 +1,14 @@
 """The column layouts of the six benchmarks on dataset hubs, and how each becomes VLMEvalKit's.
 
-A layout is recognised by its column names, without regard to case. Text that does not split as expected stays as it is: no character of a
-question is lost.
+A layout is recognised by its column names, without regard to case. Text that does not split as expected stays as it is, and its row is
+reported: no character of a question is lost.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from string import ascii_uppercase
 from typing import Any
 
@@ -25,11 +25,17 @@ class Layout:
         benchmark: its official name, "" where the file's name is to be taken.
         columns: VLMEvalKit's columns without the image.
         convert: a row's cells, by the hub's column names in lower case and with the row's number, to VLMEvalKit's; None leaves the row out.
+        chooses: whether a converted row asks for a choice among options that `convert` had to find.
     """
 
     benchmark: str
     columns: tuple[str, ...]
     convert: Callable[[Mapping[str, Any], int], Cells | None]
+    chooses: Callable[[Cells], bool] = lambda row: False
+
+    def lacks_options(self, row: Cells) -> bool:
+        """Whether a converted row has none of the options that it should have."""
+        return self.chooses(row) and not any(row.get(name) for name in ascii_uppercase)
 
 
 def recognise(names: list[str]) -> Layout | None:
@@ -65,19 +71,28 @@ def letter(answer: Any) -> str:
 
 
 def inline_options(question: str) -> tuple[str, list[str]]:
-    """Question and options of MMStar, whose options stand in the question's last line; no options where there are none.
+    """Question and options of MMStar, whose options stand at the question's end; no options where there are none.
 
     >>> inline_options("What is it?\\nOptions: A: A cat, B: A dog, C: red, green, D: none")
     ('What is it?', ['A cat', 'A dog', 'red, green', 'none'])
+    >>> inline_options("How many?\\nChoices:\\n(A) 3\\n(B) 5"), inline_options("How many?\\nA. 3\\nB. 5")
+    (('How many?', ['3', '5']), ('How many?', ['3', '5']))
     """
-    head, mark, tail = question.rpartition("Options:")
-    if not mark:
-        return question, []
-    options = _between(tail, r"\s*{}\s*[:.]", r"[,\n]\s*{}\s*[:.]", ascii_uppercase)
-    if not options:  # in two rows of MMStar the first option has been lost
-        options = _between(tail, r"\s*{}\s*[:.]", r"[,\n]\s*{}\s*[:.]", ascii_uppercase[1:])
-        options = ["", *options] if options else []
-    return (head.rstrip(), options) if options else (question, [])
+    for heading in list(re.finditer(r"(?:Options|Choices):", question))[-1:]:
+        head, tail = question[: heading.start()].rstrip(), question[heading.end() :]
+        for first, later in _INLINE:
+            if options := _between(tail, first, later, ascii_uppercase):
+                return head, options
+            if options := _between(tail, first, later, ascii_uppercase[1:]):  # in two rows of MMStar the first option has been lost
+                return head, ["", *options]
+    head, options, rest = line_options(question)
+    return (question, []) if rest else (head, options)
+
+
+_INLINE = ((r"\s*{}\s*[:.)]", r"[,\n]\s*{}\s*[:.)]"), (r"\s*\({}\)", r"[,\s]\s*\({}\)"))
+"""What stands before the first and before later options behind a heading."""
+_MARK = r"\s*(?:{0}[.)]|\({0}\))\s*"
+"""What stands before an option in a line of its own."""
 
 
 def line_options(question: str) -> tuple[str, list[str], str]:
@@ -87,11 +102,11 @@ def line_options(question: str) -> tuple[str, list[str], str]:
     ('Which?', ['Left', 'Right'], 'Please answer directly with only the letter.')
     """
     lines = question.split("\n")
-    starts = [n for n, line in enumerate(lines) if re.match(r"\s*A[.)]\s*", line)]
+    starts = [n for n, line in enumerate(lines) if re.match(_MARK.format("A"), line)]
     for start in starts:
         options: list[str] = []
         for line in lines[start:]:
-            found = re.match(rf"\s*{ascii_uppercase[len(options)]}[.)]\s*(.*?)\s*$", line)
+            found = re.match(_MARK.format(ascii_uppercase[len(options)]) + r"(.*?)\s*$", line)
             if not found:
                 break
             options.append(found[1])
@@ -103,10 +118,11 @@ def line_options(question: str) -> tuple[str, list[str], str]:
 def bracketed_options(text: str) -> list[str]:
     """MMVP's options.
 
-    >>> bracketed_options("(a) Open (b) Closed")
-    ['Open', 'Closed']
+    >>> bracketed_options("(a) Open (b) Closed"), bracketed_options("a) Open b) Closed")
+    (['Open', 'Closed'], ['Open', 'Closed'])
     """
-    return _between(text, r"\s*\(\s*(?i:{})\s*\)", r"\(\s*(?i:{})\s*\)", ascii_uppercase.lower())
+    whole = _between(text, r"\s*\(\s*(?i:{})\s*\)", r",?\s*\(\s*(?i:{})\s*\)", ascii_uppercase)
+    return whole or _between(text, r"\s*(?i:{})\)", r",?\s(?i:{})\)", ascii_uppercase)
 
 
 def _between(text: str, first: str, later: str, names: str) -> list[str]:
@@ -140,6 +156,16 @@ def _renamed(names: list[str], benchmark: str, renames: Mapping[str, str]) -> La
     return Layout(benchmark, tuple(kept.values()), convert)
 
 
+def _mm_vet(names: list[str]) -> Layout:
+    layout = _renamed(names, "MMVet", {"question_id": "index", "capability": "category"})
+
+    def convert(row: Mapping[str, Any], number: int) -> Cells | None:
+        found = row["capability"]
+        return layout.convert({**row, "capability": ",".join(map(text_of, found))} if isinstance(found, list) else row, number)
+
+    return replace(layout, convert=convert)
+
+
 def _mmvp(names: list[str]) -> Layout:
     def convert(row: Mapping[str, Any], number: int) -> Cells:
         question, options = text_of(row["question"]), bracketed_options(text_of(row["options"]))
@@ -147,7 +173,7 @@ def _mmvp(names: list[str]) -> Layout:
             question, options = f"{question}\n{text_of(row['options'])}", []
         return {"index": text_of(row["index"]), "question": question, **_options(options, 2), "answer": letter(row["correct answer"])}
 
-    return Layout("MMVP", ("index", "question", "A", "B", "answer"), convert)
+    return Layout("MMVP", ("index", "question", "A", "B", "answer"), convert, lambda row: True)
 
 
 def _cv_bench(names: list[str]) -> Layout:
@@ -166,7 +192,7 @@ def _cv_bench(names: list[str]) -> Layout:
 
     columns = ("index", "question", "prompt", *"ABCDEF", "answer", "category", "source", "split")
     columns = tuple(name for name in columns if name not in ("prompt", "source") or name in low)
-    return Layout("CV-Bench-2D", columns, convert)
+    return Layout("CV-Bench-2D", columns, convert, lambda row: True)
 
 
 def _mmstar(names: list[str]) -> Layout:
@@ -177,7 +203,7 @@ def _mmstar(names: list[str]) -> Layout:
         found = {"index": text_of(row["index"]), "question": question, **_options(options, 4)}
         return {**found, "answer": letter(row["answer"]), "category": text_of(row["category"]), "l2_category": text_of(row["l2_category"])}
 
-    return Layout("MMStar", ("index", "question", *"ABCD", "answer", "category", "l2_category"), convert)
+    return Layout("MMStar", ("index", "question", *"ABCD", "answer", "category", "l2_category"), convert, lambda row: True)
 
 
 def _real_world_qa(names: list[str]) -> Layout:
@@ -193,14 +219,14 @@ def _real_world_qa(names: list[str]) -> Layout:
             "instruction": instruction,
         }
 
-    return Layout("RealWorldQA", ("index", "question", *"ABCD", "answer", "instruction"), convert)
+    # other questions want a word or a number
+    return Layout(
+        "RealWorldQA", ("index", "question", *"ABCD", "answer", "instruction"), convert, lambda row: row["answer"] in tuple(ascii_uppercase)
+    )
 
 
 _LAYOUTS: tuple[tuple[set[str], Callable[[list[str]], Layout]], ...] = (
-    (
-        {"question_id", "capability", "question", "image"},
-        lambda names: _renamed(names, "MMVet", {"question_id": "index", "capability": "category"}),
-    ),
+    ({"question_id", "capability", "question", "image"}, _mm_vet),
     ({"index", "question", "options", "correct answer", "image"}, _mmvp),
     ({"idx", "task", "choices", "answer", "image"}, _cv_bench),
     ({"index", "question", "meta_info", "l2_category", "image"}, _mmstar),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -15,7 +14,7 @@ from degrade.data import cells
 from degrade.data.errors import RowError, SourceError
 from degrade.data.rows import Kind, Row, Scan, resolve
 from degrade.data.sources import layouts
-from degrade.data.sources.cell_images import CellImages, cell_of
+from degrade.data.sources.cell_images import CellImages, cell_of, digest_of
 
 _BATCH_ROWS = 8
 """Rows in memory at once: an image may be large."""
@@ -51,16 +50,14 @@ class ParquetSource(CellImages):
         self.columns: tuple[str, ...] = (layout.columns[0], "image", *layout.columns[1:])
 
     def scan(self) -> Scan:
-        digest = hashlib.sha256()
-        for path in self.paths:
-            with path.open("rb") as file:
-                while chunk := file.read(1 << 20):
-                    digest.update(chunk)
         indices: list[str] = []
         found: list[tuple[Kind, str]] = []
+        without_options: list[str] = []
         size = 0
         for row, reason in self._rows(0):
             indices.append(row.index)
+            if self._layout.lacks_options(dict(zip(self.columns, row.cells, strict=True))):
+                without_options.append(row.index)
             cell = row.cells[1]
             try:
                 if reason:
@@ -75,7 +72,7 @@ class ParquetSource(CellImages):
                     size += len(cell) * 3 // 4
             except RowError as error:
                 found.append(("broken", str(error)))
-        return Scan(resolve(indices, found), digest.hexdigest(), size)
+        return Scan(resolve(indices, found), digest_of(self.paths), size, without_options)
 
     def rows(self, start: int = 0) -> Iterator[Row]:
         return (row for row, _ in self._rows(start))

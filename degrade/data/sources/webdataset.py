@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import tarfile
 from collections.abc import Iterator, Sequence
@@ -11,7 +10,7 @@ from pathlib import Path
 
 from degrade.data.errors import SourceError
 from degrade.data.rows import Kind, Row, Scan, resolve
-from degrade.data.sources.cell_images import CellImages, cell_of
+from degrade.data.sources.cell_images import CellImages, cell_of, digest_of
 from degrade.data.sources.folder import SUFFIXES
 from degrade.data.sources.layouts import text_of
 
@@ -36,11 +35,6 @@ class WebdatasetSource(CellImages):
         self.columns: tuple[str, ...] = ("index", "image")  # further ones are known after the scan
 
     def scan(self) -> Scan:
-        digest = hashlib.sha256()
-        for path in self.paths:
-            with path.open("rb") as file:
-                while chunk := file.read(1 << 20):
-                    digest.update(chunk)
         columns: dict[str, None] = {}
         indices: list[str] = []
         found: list[tuple[Kind, str]] = []
@@ -51,7 +45,7 @@ class WebdatasetSource(CellImages):
             found.append(("payload" if images else "empty", ""))
             size += sum(map(len, images))
         self.columns = ("index", "image", *columns)
-        return Scan(resolve(indices, found), digest.hexdigest(), size)
+        return Scan(resolve(indices, found), digest_of(self.paths), size)
 
     def rows(self, start: int = 0) -> Iterator[Row]:
         for number, (texts, images) in enumerate(self._samples()):

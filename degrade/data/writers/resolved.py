@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from degrade.data.errors import RowError
-from degrade.data.rows import Encoded
+from degrade.data.rows import Encoded, Row
 from degrade.data.sources.tsv import TsvSource
 
 
@@ -42,15 +42,13 @@ class Shard:
 
     def __iter__(self) -> Iterator[ResolvedRow]:
         for row in self._table.rows():
-            encoded = self._images(row.number)
+            encoded = self._images(row)
             texts = {name: cell for name, cell in zip(self._table.columns, row.cells, strict=True) if name != "image"}
             yield ResolvedRow(row.number, texts, encoded.parts, encoded.style != "single")
 
-    def _images(self, number: int) -> Encoded:
-        payload = self._entries[number].payload
-        if payload < 0:
-            return Encoded((), "single")
+    def _images(self, row: Row) -> Encoded:
+        payload = self._entries[row.number].payload
         try:
-            return self._table.images(next(self._table.rows(payload)))
-        except RowError:  # a kept cell, which the manifest flags
+            return self._table.images(row if payload in (-1, row.number) else self._table.row(payload))
+        except RowError:  # no cell, or a kept one that is no image, which the manifest flags
             return Encoded((), "single")
