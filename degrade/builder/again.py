@@ -10,9 +10,10 @@ from typing import Any
 from torch import Tensor
 
 import degrade
-from degrade.builder.report import REPORT_FILE
+from degrade.builder.report import REPORT_FILE, read_report
 from degrade.builder.settings import device, libraries
-from degrade.data import images, manifest, staging
+from degrade.config import ConfigError
+from degrade.data import images, manifest
 from degrade.data.errors import SourceError
 from degrade.data.rows import Source
 from degrade.data.sources import open_sources
@@ -50,7 +51,8 @@ def replay(manifest_path: str | Path, index: str, part: int = 0, source: str | P
         device_name: where to degrade.
 
     Raises:
-        ReplayError: if the manifest has no such image, the source is another, or the bytes come out differently.
+        ConfigError: if the manifest has no such image.
+        ReplayError: if the source is another, or the bytes come out differently.
         SourceError: if manifest or source cannot be read.
     """
     path = Path(manifest_path)
@@ -91,16 +93,23 @@ def remake(head: dict[str, Any], line: dict[str, Any], data: bytes, device_name:
 
 
 def line_of(path: Path, index: str, part: int) -> dict[str, Any]:
-    """The manifest's line of an image, references followed."""
-    named = [line for line in manifest.lines(path) if line["index"] == index]
+    """The manifest's line of an image, references followed.
+
+    Raises:
+        ConfigError: if there is none.
+    """
+    lines = list(manifest.lines(path))
+    named = [line for line in lines if line["index"] == index]
     if not named:
-        raise ReplayError(f"{path} has no row of index {index!r}")
+        some = ", ".join(dict.fromkeys(line["index"] for line in lines[:20]))
+        raise ConfigError(f"index={index}: {path} has no row of this index. Its first ones are {some or 'none'}")
     if named[0]["status"] == "reference":
-        named = [line for line in manifest.lines(path) if line["row"] == named[0]["payload"]]
+        named = [line for line in lines if line["row"] == named[0]["payload"]]
     if named[0]["status"] != "ok":
-        raise ReplayError(f"index {index!r} of {path.name} has no image of the build's: it is {named[0]['status']}")
+        raise ConfigError(f"index={index}: the build made no image for this row of {path}, it is {named[0]['status']}; name another")
     if not 0 <= part < len(named):
-        raise ReplayError(f"part: got {part}; the cell of index {index!r} holds {len(named)} image(s), counted from 0")
+        only = "only one image, part=0" if len(named) == 1 else f"{len(named)} images, part=0 to part={len(named) - 1}"
+        raise ConfigError(f"part={part}: the cell of index {index} in {path} holds {only}")
     return named[part]
 
 
@@ -110,7 +119,7 @@ def reopen(path: Path, head: dict[str, Any], source: str | Path | None) -> Sourc
     where: dict[str, Any] = {}
     report = path.parent / REPORT_FILE
     if report.exists():
-        where = staging.read_json(report)["benchmarks"].get(benchmark, {}).get("source", {})
+        where = read_report(path.parent)["benchmarks"].get(benchmark, {}).get("source", {})
     if source is not None:
         where |= {"images" if head["source"]["kind"] == "mmr" else "source": str(source)}
     if "source" not in where:

@@ -4,18 +4,21 @@ from __future__ import annotations
 
 import hashlib
 import random
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import groupby
 from pathlib import Path
 from typing import Any
 
+from degrade.builder import training_records
 from degrade.builder.again import ReplayError, remake, reopen
-from degrade.builder.folder import sha256
-from degrade.builder.report import REPORT_FILE
+from degrade.builder.folder import VLMEVALKIT_FILE, sha256
+from degrade.builder.report import REPORT_FILE, read_report
 from degrade.data import cells, images, manifest, staging
 from degrade.data.errors import RowError, SourceError
 from degrade.data.rows import Encoded, Row, Source
+from degrade.data.sources import SUFFIXES
+from degrade.data.staging import FolderError
 from degrade.data.writers import reading
 
 MOST_PROBLEMS = 20
@@ -27,7 +30,7 @@ class VerifyReport:
     """What was checked and what was found.
 
     Attributes:
-        problems: one line each, naming file, row and column, or a benchmark whose files were not all written.
+        problems: one line each, naming file, row and column, a benchmark whose files were not all written, or a source that is another.
         shards, rows, images, replayed: how many were looked at.
     """
 
@@ -48,20 +51,33 @@ def verify(
 ) -> VerifyReport:
     """Check hashes, counts, order, text cells against the source, images against the manifest, and make a sample of images again.
 
+    Of the output of ``degrade images`` hashes alone are checked, and those of its source where that is given. Where the source of a build
+    has changed, the hashes of its files alone are.
+
     Args:
-        folder: of a build.
+        folder: of a build, or of degraded training images.
         sample: how many images of each shard to make again.
         source: where the source is now; by default where the build found it.
-        progress: told rows done and rows in all, a benchmark's row counting once.
+        progress: told rows done and rows in all, a benchmark's row counting once (of training images: files).
 
     Raises:
         SourceError: if the folder holds no build, or the source is not there.
     """
     folder = Path(folder)
     if not (folder / REPORT_FILE).exists():
-        raise SourceError(f"{folder} holds no finished build: {REPORT_FILE} is not there")
-    benchmarks: dict[str, Any] = staging.read_json(folder / REPORT_FILE)["benchmarks"]
+        records = sorted(folder.glob(f"*{training_records.RECORDS}"))
+        if not records:
+            raise SourceError(f"{folder} holds no build: neither {REPORT_FILE} nor a file *{manifest.SUFFIX} is there")
+        if not any(map(_is_a_builds, records)):
+            return _verify_training(folder, records, Path(source) if source else None, progress)
     report = VerifyReport()
+    try:
+        found = read_report(folder)
+    except FolderError as error:
+        report.problems.append(str(error))
+        return report
+    benchmarks: dict[str, Any] = found["benchmarks"]
+    report.problems += [*_unknown(folder, benchmarks), *_vlmevalkit(folder, found)]
     done, total = 0, sum(entry["rows"] for entry in benchmarks.values() if entry["files"])
     for benchmark, entry in benchmarks.items():
         if not entry.get("complete", True):
@@ -72,7 +88,11 @@ def verify(
             continue
         table = reopen(folder / (shards[0].stem + manifest.SUFFIX), shards[0].head, source)
         if (digest := table.scan().sha256) != entry["sha256"]:
-            report.problems.append(f"{table.path} is not the source that {benchmark} was made from: its sha256 is {digest[:12]}...")
+            report.problems.append(
+                f"{table.path} is not the source that {benchmark} was made from: its sha256 is {digest[:12]}..., {REPORT_FILE} says "
+                f"{entry['sha256'][:12]}.... Nothing was compared with it; source= names another"
+            )
+            continue
         with images.quiet():
             for row in table.rows():
                 source_images = _Once(table, row)
@@ -84,6 +104,79 @@ def verify(
         for shard in shards:
             shard.finish()
     return report
+
+
+def _verify_training(
+    folder: Path, records: Sequence[Path], source: Path | None, progress: Callable[[int, int], None] | None
+) -> VerifyReport:
+    """Hold the output of ``degrade images``, and its source if given, against the records' hashes."""
+    if source and not source.exists():
+        raise SourceError(f"source: there is no {source}")
+    base = source if source is None or source.is_dir() else source.parent
+    report = VerifyReport()
+    wanted: list[tuple[Path, str, str]] = []  # file, its sha256, and the records that say so
+    for path in records:
+        training_records.header(path)
+        report.shards += 1
+        last = ""
+        bad: list[int] = []
+        for line in training_records.lines(path, bad=bad):
+            last = line["status"]
+            report.rows += last != "shard"
+            report.images += last == "ok"
+            if last == "failed":
+                report.problems.append(f"{line['name']} could not be degraded: {line['reason']}")
+            elif last == "shard" or path.name == training_records.RECORDS:
+                wanted.append((folder / line["name"], line["sha256"], path.name))
+                if base:
+                    wanted.append((base / line["name"], line["source_sha256"], path.name))
+        report.problems += [f"{path.name}, line {number}: cut off, or not a line of `degrade images`" for number in bad[:MOST_PROBLEMS]]
+        if path.name != training_records.RECORDS and last != "shard":
+            report.problems.append(f"{path.name}: cut off, its last line should be that of the shard")
+    for done, (path, digest, said_by) in enumerate(wanted, start=1):
+        if not path.is_file():
+            report.problems.append(f"{path} is missing")
+        elif (found := sha256(path)) != digest:
+            report.problems.append(f"{path}: its sha256 is {found[:12]}..., {said_by} says {digest[:12]}...")
+        if progress:
+            progress(done, len(wanted))
+    return report
+
+
+def _is_a_builds(path: Path) -> bool:
+    try:
+        manifest.header(path)
+    except SourceError:
+        return False
+    return True
+
+
+def _unknown(folder: Path, benchmarks: dict[str, Any]) -> Iterator[str]:
+    """Shards and manifests of the folder that its report does not know."""
+    known = {name for entry in benchmarks.values() for file in entry["files"].values() for name in file["files"]}
+    for path in sorted(folder.iterdir()):
+        if path.name.endswith((manifest.SUFFIX, *SUFFIXES)) and path.name not in known:
+            yield f"{path.name} is there, but not in {REPORT_FILE}: it is of an unfinished build, or of none"
+
+
+def _vlmevalkit(folder: Path, found: dict[str, Any]) -> Iterator[str]:
+    """What is wrong with the data sets of VLMEvalKit's configuration."""
+    if found["configuration"]["writer"] != "tsv":
+        return
+    path = folder / VLMEVALKIT_FILE
+    wanted = [stem for entry in found["benchmarks"].values() for stem in entry["files"]]
+    if not path.exists():
+        yield f"{path.name} is missing: the build's command, given again, writes it"
+        return
+    try:
+        named = {stem: entry["dataset"] for stem, entry in staging.read_json(path)["data"].items()}
+    except (FolderError, KeyError, TypeError, AttributeError) as error:
+        yield f"{path.name} cannot be read: {error}"
+        return
+    if missing := [stem for stem in wanted if named.get(stem) != stem]:
+        yield f"{path.name} does not name {', '.join(missing)}"
+    if more := [stem for stem in named if stem not in wanted]:
+        yield f"{path.name} names {', '.join(more)}, which {REPORT_FILE} does not"
 
 
 def _open(folder: Path, stem: str, entry: dict[str, Any], sample: int, report: VerifyReport) -> _Shard | None:

@@ -80,8 +80,8 @@ def _pass(
     config: BuildConfig, table: Table, stems: Sequence[str], folder: Path, report: BuildReport, progress: Callable[[int], None]
 ) -> State:
     """Read a source from where the journal stands to its end, and stage the files named."""
-    growing = staging.Growing(folder, [name for stem in stems for name in (staged_name(stem), stem + manifest.SUFFIX)])
-    try:
+    names = [name for stem in stems for name in (staged_name(stem), stem + manifest.SUFFIX)]
+    with staging.Growing(folder, names) as growing:
         if growing.state is None:
             state = State()
             for stem in stems:
@@ -102,14 +102,11 @@ def _pass(
                 state.rows += 1
                 report.rows += 1
                 report.images += len(made) if isinstance(made, list) else 0
-                if growing.due():
-                    growing.sync(state.plain())
+                growing.mark(state.plain())
                 progress(state.rows)
         _find_late(table, state)
         state.complete = not (state.bad and config.on_error == "fail")
         growing.sync(state.plain())
-    finally:
-        growing.close()
     return state
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from degrade.build import build, estimate, verify
-from degrade.config import BuildConfig
+from degrade.config import BuildConfig, ImagesConfig
 from degrade.data import images, staging
 from degrade.data.staging import FolderError
 from degrade.engines import local
@@ -32,14 +32,19 @@ def many(tmp_path: Path) -> Path:
     return write_tsv(tmp_path / "sources" / "many.tsv", ("index", "image", "question"), rows)
 
 
-def kill_after(monkeypatch: pytest.MonkeyPatch, steps: int) -> None:
-    """Raise at the `steps`-th step from now on that touches a file, and lose what was not synced."""
+def kill_after(monkeypatch: pytest.MonkeyPatch, steps: int, *, ctrl_c: bool = False) -> None:
+    """Raise at the `steps`-th step from now on that touches a file.
+
+    A kill raises at all further ones too, and loses what was not synced; Ctrl-C does neither.
+    """
     left = [steps]
     synced: dict[int, int] = {}
 
     def step() -> None:
         left[0] -= 1
-        if left[0] == 0:
+        if left[0] == 0 and ctrl_c:
+            raise KeyboardInterrupt
+        if left[0] <= 0 and not ctrl_c:
             raise Killed
 
     append, fsync, replace, close = staging.Growing.append, os.fsync, os.replace, staging.Growing.close
@@ -55,12 +60,12 @@ def kill_after(monkeypatch: pytest.MonkeyPatch, steps: int) -> None:
 
     def killing_replace(*args: object) -> None:
         step()
-        replace(*args)  # type: ignore[arg-type]
+        replace(*args)
         step()
 
     def losing_close(self: staging.Growing) -> None:
         close(self)
-        for name in self.names if left[0] <= 0 else ():
+        for name in self.names if left[0] <= 0 and not ctrl_c else ():
             path, size = self.folder / name, (self.folder / name).stat().st_size
             kept = max(synced.get(path.stat().st_ino, 0), staging.journal(self.folder).lengths.get(name, 0))  # of this run, of earlier ones
             os.truncate(path, random.Random(steps).randint(min(kept, size), size))
@@ -101,24 +106,44 @@ def test_killed_at_many_moments(many: Path, configure: Configure, monkeypatch: p
     assert not (output / staging.FOLDER).exists()
 
 
-def test_what_was_synced_is_not_decoded_again(many: Path, configure: Configure, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(staging, "SYNC_SECONDS", 0.0)
+@pytest.mark.parametrize(("every", "end"), [(0.0, Killed), (1e9, KeyboardInterrupt), (1e9, RuntimeError)])
+def test_what_was_synced_is_not_decoded_again(
+    many: Path, configure: Configure, monkeypatch: pytest.MonkeyPatch, every: float, end: type[BaseException]
+) -> None:
+    """Every few seconds, and where Ctrl-C or an error ends the work."""
+    monkeypatch.setattr(staging, "SYNC_SECONDS", every)
     decode, count = images.decode, [0]
 
     def counting(data: bytes, **options: object) -> object:
         count[0] += 1
-        return decode(data, **options)  # type: ignore[arg-type]
+        return decode(data, **options)
 
     monkeypatch.setattr(images, "decode", counting)
 
     def stop(done: int, total: int) -> None:
         if done == 15:
-            raise Killed
+            raise end
 
-    with pytest.raises(Killed):
+    with pytest.raises(end):
         build(configure(many), progress=stop)
     build(configure(many))
     assert count[0] == 18, "of 24 rows 6 share an image"
+
+
+def test_ctrl_c_at_many_moments(many: Path, configure: Configure, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(staging, "SYNC_SECONDS", 1e9)
+    quick = {"variants": ["mixed", "clean"], "severities": ["low"]}
+    expected = digests(build(configure(many, "whole", **quick)).output)
+    stopped = 0
+    for steps in range(1, 300, 7):
+        with monkeypatch.context() as patched:
+            kill_after(patched, steps, ctrl_c=True)
+            try:
+                build(configure(many, f"out{steps}", **quick))
+            except KeyboardInterrupt:
+                stopped += 1
+        assert digests(build(configure(many, f"out{steps}", **quick)).output) == expected, steps
+    assert stopped > 10
 
 
 def test_further_variants_after_an_interruption(many: Path, configure: Configure, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -168,11 +193,10 @@ def test_disk_full(many: Path, configure: Configure, monkeypatch: pytest.MonkeyP
 
 SCRIPT = """
 import json, os, random, signal, sys, time
-from degrade.build import build
-from degrade.config import BuildConfig
+from degrade import build, config
 from degrade.data import images, staging
 
-config, log = BuildConfig(**json.loads(sys.argv[1])), sys.argv[2]
+run, kind, settings, log = sys.argv[1:]
 staging.SYNC_SECONDS = 0.0
 decode, rng, kills = images.decode, random.Random(1), 0
 
@@ -185,7 +209,7 @@ images.decode = logged
 while True:
     process = os.fork()  # of a process that has started no threads
     if process == 0:
-        build(config, progress=lambda done, total: time.sleep(0.02))
+        getattr(build, run)(getattr(config, kind)(**json.loads(settings)), progress=lambda done, total: time.sleep(0.02))
         os._exit(0)
     if kills < 12:
         time.sleep(rng.uniform(0.02, 0.3))
@@ -198,15 +222,21 @@ print(kills, os.waitstatus_to_exitcode(status))
 """
 
 
-def test_kill_9_at_random_moments(many: Path, configure: Configure, tmp_path: Path) -> None:
-    expected = digests(build(configure(many, "whole")).output)
-    config, log = configure(many, workers=2), tmp_path / "decoded"
-    command = [sys.executable, "-c", SCRIPT, json.dumps(asdict(config)), str(log)]
+def killed_at_random(run: str, config: BuildConfig | ImagesConfig, log: Path) -> tuple[int, int]:
+    """Let processes work until one is not killed; returns how many were, and how many images all of them have decoded."""
+    command = [sys.executable, "-c", SCRIPT, run, type(config).__name__, json.dumps(asdict(config)), str(log)]
     kills, code = map(int, subprocess.run(command, capture_output=True, text=True, check=True, timeout=300).stdout.split())
     assert (kills > 1, code) == (True, 0)
+    return kills, log.stat().st_size
+
+
+def test_kill_9_at_random_moments(many: Path, configure: Configure, tmp_path: Path) -> None:
+    expected = digests(build(configure(many, "whole")).output)
+    config = configure(many, workers=2)
+    kills, decoded = killed_at_random("build", config, tmp_path / "decoded")
     assert digests(Path(config.output)) == expected
     # Of 24 rows 6 share an image. A kill repeats the row that is being written, and those that are ready or being made.
-    assert 18 <= log.stat().st_size <= 18 + kills * (1 + 2 * local.ITEMS_A_WORKER)
+    assert 18 <= decoded <= 18 + kills * (1 + 2 * local.ITEMS_A_WORKER)
 
 
 def test_it_is_time_to_sync_well_before_half_a_minute_is_lost(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -260,7 +290,7 @@ def test_files_of_an_interrupted_build_count_before_build_json_is_there(
         build(configure(many.parent), progress=stop)
     assert not (Path(configure(many).output) / "build.json").exists()
     assert {name.partition("_")[0] for name in estimate(configure(many.parent)).done} == {"many"}
-    assert build(configure(many.parent)).images == 1, "of the other source alone"
+    assert build(configure(many.parent)).images == 0, "the interruption has kept that of the other source too"
 
 
 def test_a_build_report_that_was_lost_is_written_again(many: Path, configure: Configure) -> None:

@@ -114,9 +114,11 @@ def test_a_missing_file_and_another_source(plain: Path, benchmark: Path) -> None
     (plain / "MMStar_CLEAN.tsv").unlink()
     assert verify(plain).problems == ["MMStar_CLEAN.tsv is missing"]
     benchmark.write_bytes(benchmark.read_bytes().replace(b"2.50", b"2.49"))
-    problems = verify(plain).problems
-    assert "is not the source that MMStar was made from" in problems[1]
-    assert "column answer" in problems[2]
+    missing, changed = verify(plain).problems
+    assert missing == "MMStar_CLEAN.tsv is missing"
+    assert f"{benchmark} is not the source that MMStar was made from: its sha256 is " in changed
+    (plain / "MMStar_LOW_LEVEL_LOW.tsv").write_bytes(b"x")
+    assert [problem.split(":")[0] for problem in verify(plain).problems[1:]] == ["MMStar_LOW_LEVEL_LOW.tsv", changed.split(":")[0]]
     with pytest.raises(SourceError, match=r"build\.json"):
         verify(benchmark.parent)
 
@@ -151,3 +153,59 @@ def test_an_image_where_the_source_has_none(plain: Path) -> None:
 
     forge(plain / "MMStar_CLEAN.tsv", fill)
     assert verify(plain).problems == ["MMStar_CLEAN: row 6, index '12': an image where the source has none"]
+
+
+def test_files_that_the_report_does_not_name(plain: Path) -> None:
+    (plain / "notes.txt").write_text("anything")
+    assert verify(plain).ok
+    for name in ("more.tsv", f"more{manifest.SUFFIX}"):
+        (plain / name).write_bytes(b"")
+    problems = verify(plain).problems
+    assert [problem.split(",")[0] for problem in problems] == [f"more{manifest.SUFFIX} is there", "more.tsv is there"]
+
+
+@pytest.mark.parametrize("writer", ["tsv", "parquet"])
+def test_the_configuration_for_vlmevalkit(benchmark: Path, configure: Configure, writer: str) -> None:
+    output = build(configure(benchmark, writer=writer, variants=["clean"])).output
+    path = output / "vlmevalkit.json"
+    if writer != "tsv":  # which VLMEvalKit does not read
+        assert verify(output).ok
+        return
+    whole = json.loads(path.read_text())
+    path.write_text(json.dumps(whole | {"model": {"mine": {"class": "Mine"}}}))
+    assert verify(output).ok, "models are the user's"
+    for data, problem in (
+        ({}, "vlmevalkit.json does not name MMStar_CLEAN"),
+        ({"MMStar_CLEAN": {"class": "ImageMCQDataset", "dataset": "MMStar"}}, "vlmevalkit.json does not name MMStar_CLEAN"),
+        (whole["data"] | {"other": {"dataset": "other"}}, "vlmevalkit.json names other, which build.json does not"),
+    ):
+        path.write_text(json.dumps({"model": {}, "data": data}))
+        assert verify(output).problems == [problem]
+    for content in ("{", "[]", '{"data": {"a": 1}}'):
+        path.write_text(content)
+        (problem,) = verify(output).problems
+        assert problem.startswith("vlmevalkit.json cannot be read: ")
+    path.unlink()
+    assert verify(output).problems == ["vlmevalkit.json is missing: the build's command, given again, writes it"]
+
+
+def test_a_report_that_is_missing_or_damaged(plain: Path, benchmark: Path, configure: Configure) -> None:
+    path = plain / "build.json"
+    whole = json.loads(path.read_text())
+    lacking = json.loads(path.read_text())
+    del lacking["benchmarks"]["MMStar"]["files"]["MMStar_CLEAN"]["fingerprint"]
+    for content, problem in (
+        ("{", "build.json is damaged: "),
+        ("[]", "build.json is damaged: "),
+        (json.dumps(whole | {"format": "x"}), "build.json is damaged: its format is 'x'"),
+        (json.dumps({k: v for k, v in whole.items() if k != "benchmarks"}), "build.json is damaged: it lacks 'benchmarks'"),
+        (json.dumps(lacking), "build.json is damaged: it lacks 'fingerprint'"),
+    ):
+        path.write_text(content)
+        (found,) = verify(plain).problems
+        assert problem in found
+    path.unlink()
+    (found,) = verify(plain).problems
+    assert "build.json is not there: give the build's command again" in found
+    build(configure(benchmark, variants=["mixed", "clean"], severities=["low"]))
+    assert verify(plain).ok
