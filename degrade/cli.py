@@ -1,21 +1,26 @@
 """The command line: ``degrade VERB [key=value ...]`` in Hydra's override grammar.  The only module that imports Hydra.
 
 Hydra composes the configuration (``conf/``, typed by :mod:`degrade.config`) and nothing else: it opens no log, makes no folder and
-changes no working directory. Exit codes: 0 where all that was asked for was done, 1 where something failed, 2 for a wrong command line
-or configuration.
+changes no working directory. Exit codes: 0 where all that was asked for was done, 1 where something failed, 2 where the request has to
+change: a wrong command line or configuration, or a file or folder that cannot be what it is given for.
 """
 
 from __future__ import annotations
 
 import dataclasses
+import errno
 import itertools
 import json
+import os
 import re
+import signal
 import sys
 import textwrap
+import threading
 import types
 import typing
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -31,6 +36,10 @@ if TYPE_CHECKING:
 
 RESUMABLE = ("build", "images", "download")
 DONE, FAILED, WRONG, INTERRUPTED = 0, 1, 2, 130
+
+_UNUSABLE = (ConfigError, SourceError, FolderError)
+_UNUSABLE_PATH = (FileNotFoundError, FileExistsError, NotADirectoryError, IsADirectoryError, PermissionError)
+_UNUSABLE_PLACE = (errno.EROFS, errno.ENAMETOOLONG, errno.ELOOP)
 FLAGS = ("--help", "--multirun", "--cfg", "--config-dir", "--debug", "--version")
 
 USAGE = """usage: degrade VERB [key=value ...] [-m] [--help] [--cfg job] [--config-dir DIR] [--debug]"""
@@ -42,7 +51,7 @@ GRAMMAR = """
   --help            this text
 
 Lists are written [a,b], mappings {a: 1, b: 2}, nothing is null. A text value, such as a path, is taken as it stands, with all its spaces,
-commas, brackets and equals signs; only the shell needs its quotes:
+commas, brackets, equals signs and ${...}; only the shell needs its quotes:
   degrade build source='/data/my set (1), new.tsv'
 With -m, where a comma separates runs, such a value takes a second pair:
   degrade build -m source='"/data/my set (1), new.tsv"' seed=0,1"""
@@ -60,8 +69,27 @@ class Verb:
 # ---------------------------------------------------------------------------------------------------------------- the verbs
 
 
+def _end(number: int, frame: types.FrameType | None) -> None:
+    os.write(2, b"degrade: interrupted\n")
+    os._exit(INTERRUPTED)
+
+
+@contextmanager
+def _loading() -> Iterator[None]:
+    """Ctrl-C ends the process at once while libraries load: the C code of torch and NumPy swallows a KeyboardInterrupt, or breaks on it."""
+    if threading.current_thread() is not threading.main_thread() or signal.getsignal(signal.SIGINT) is not signal.default_int_handler:
+        yield  # a program that calls us has its own way
+        return
+    signal.signal(signal.SIGINT, _end)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
 def _list(config: schema.ListConfig) -> int:
-    from degrade.operators import OPERATORS
+    with _loading():
+        from degrade.operators import OPERATORS
 
     rows = [
         {"operator": name, "category": operator.category, "draws": [f.name for f in dataclasses.fields(operator.params)]}
@@ -79,17 +107,19 @@ def _list(config: schema.ListConfig) -> int:
 
 
 def _preview(config: schema.PreviewConfig) -> int:
-    from degrade.preview import preview
+    with _loading():
+        from degrade.preview import preview
 
     def announce(count: int, width: int, height: int) -> None:
-        print(f"{count} images of {width} x {height} pixels to make; the sheet shows them smaller", flush=True)
+        print(f"{_counted(count, 'image')} of {width} x {height} pixels to make, shown smaller on the sheet", flush=True)
 
     print(f"wrote {preview(config, announce)}")
     return DONE
 
 
 def _build(config: schema.BuildConfig) -> int:
-    from degrade.build import build, estimate
+    with _loading():
+        from degrade.build import build, estimate
 
     if config.dry_run:
         _announce(config, estimate(config))
@@ -98,14 +128,23 @@ def _build(config: schema.BuildConfig) -> int:
         report = build(config, progress, lambda expected: _announce(config, expected))
     for bad in report.empty:
         print(f"no image: {bad}", file=sys.stderr)
+    for benchmark, found in report.without_options.items():
+        some = ", ".join(map(repr, found[:5])) + (", ..." if len(found) > 5 else "")
+        print(
+            f"{benchmark}: {_counted(len(found), 'row')} without options that could be split from the question, which stays whole "
+            f"(all are in build.json): index {some}",
+            file=sys.stderr,
+        )
     if report.failed:
-        print(f"{len(report.failed)} rows could not be degraded (the first row is row 0):", *report.failed, sep="\n  ", file=sys.stderr)
+        rows = _counted(len(report.failed), "row")
+        print(f"{rows} could not be degraded (the first row is row 0):", *report.failed, sep="\n  ", file=sys.stderr)
     if report.files:
         size = sum(file.stat().st_size for file in report.files)
-        print(f"{len(report.files)} files, {_bytes(size)}, are in {report.output} ({duration(report.seconds)})")
+        print(f"{_counted(len(report.files), 'file')}, {_bytes(size)}, in {report.output} ({duration(report.seconds)})")
         print(f"  the files' images, row by row:  {report.output}/*.manifest.jsonl")
         print(f"  what was built, and how:        {report.output / 'build.json'}")
-        print(f"  to evaluate with VLMEvalKit:    run.py --config {report.output / 'vlmevalkit.json'}")
+        if report.vlmevalkit:
+            print(f"  to evaluate with VLMEvalKit:    run.py --config {report.vlmevalkit}")
     else:
         print(f"no files were written; what failed is also in {report.output / 'build.json'}")
     if report.unpublished:
@@ -117,10 +156,23 @@ def _build(config: schema.BuildConfig) -> int:
 
 
 def _announce(config: schema.BuildConfig, expected: Estimate) -> None:
-    there = f" ({len(expected.done)} more are there already)" if expected.done else ""
+    there = f" ({_there(len(expected.done))})" if expected.done else ""
     cost = f"about {_bytes(expected.bytes)}, about {duration(expected.seconds)}"
-    print(f"{config.source}: {expected.rows:,} rows, {expected.images:,} images")
-    print(f"{len(expected.files)} files to write in {config.output}{there}, {cost}", flush=True)
+    print(f"{config.source}: {_counted(expected.rows, 'row')}, {_counted(expected.images, 'image')}")
+    print(f"{_counted(len(expected.files), 'file')} to write in {config.output}{there}, {cost}", flush=True)
+
+
+def _counted(count: int, what: str) -> str:
+    """A number of things.
+
+    >>> _counted(1, "row"), _counted(1500, "row")
+    ('1 row', '1,500 rows')
+    """
+    return f"{count:,} {what}{'' if count == 1 else 's'}"
+
+
+def _there(count: int) -> str:
+    return f"{count:,} more {'is' if count == 1 else 'are'} there already"
 
 
 def _bytes(count: float) -> str:
@@ -139,8 +191,9 @@ def _bytes(count: float) -> str:
 
 
 def _replay(config: schema.ReplayConfig) -> int:
-    from degrade.build import replay
-    from degrade.data import images, manifest, staging
+    with _loading():
+        from degrade.build import replay
+        from degrade.data import images, manifest, staging
 
     codec = manifest.header(Path(config.manifest))["configuration"]["codec"]
     if config.output:
@@ -151,8 +204,7 @@ def _replay(config: schema.ReplayConfig) -> int:
     part = f".{config.part}" if "part" in again.line else ""
     file_name = re.sub(r"[^\w.-]+", "_", f"{stem}_{config.index}{part}")
     output = Path(config.output or f"outputs/{file_name}.{again.suffix}")
-    output.parent.mkdir(parents=True, exist_ok=True)
-    staging.write(output, again.data)
+    staging.write_output(output, again.data)
     record = again.line["record"]
     what = f"{record['operator']} at intensity {record['intensity']}" if record else "the clean image"
     print(f"wrote {output}: {what}, byte for byte as in the build")
@@ -160,29 +212,35 @@ def _replay(config: schema.ReplayConfig) -> int:
 
 
 def _images(config: schema.ImagesConfig) -> int:
-    from degrade.build import degrade_images
+    with _loading():
+        from degrade.build import degrade_images
 
     def announce(left: int | None, there: int) -> None:
-        done = f" ({there:,} more are there already)" if there else ""
-        print(f"{'the images of the shards' if left is None else f'{left:,} images'} to write in {config.output}{done}", flush=True)
+        done = f" ({_there(there)})" if there else ""
+        print(f"{'the images of the shards' if left is None else _counted(left, 'image')} to write in {config.output}{done}", flush=True)
 
     with Progress("images") as progress:
         report = degrade_images(config, progress, announce)
+    for note in report.notes:
+        print(note, file=sys.stderr)
     if report.failed:
-        print(f"{len(report.failed)} images could not be degraded:", *report.failed, sep="\n  ", file=sys.stderr)
-    print(f"{report.made + report.there:,} images and their records (*manifest.jsonl) are in {report.output} ({duration(report.seconds)})")
+        print(f"{_counted(len(report.failed), 'image')} could not be degraded:", *report.failed, sep="\n  ", file=sys.stderr)
+    count = _counted(report.made + report.there, "image")
+    print(f"{count} and the records (*manifest.jsonl) are in {report.output} ({duration(report.seconds)})")
     return FAILED if report.failed else DONE
 
 
 def _verify(config: schema.VerifyConfig) -> int:
-    from degrade.build import verify
+    with _loading():
+        from degrade.build import verify
 
     with Progress("rows") as progress:
         report = verify(config.build, config.sample, config.source, progress)
     if report.problems:
         print(f"{config.build} is not as it should be:", *report.problems, sep="\n  ", file=sys.stderr)
-    looked = f"{report.shards} files, {report.rows:,} rows, {report.images:,} images, {report.replayed:,} of them made again"
-    print(f"{looked}: {'all as they were built' if report.ok else f'{len(report.problems)} problems'}")
+    looked = [_counted(n, what) for n, what in ((report.shards, "file"), (report.rows, "row"), (report.images, "image"))]
+    found = "all as they were built" if report.ok else _counted(len(report.problems), "problem")
+    print(f"{', '.join(looked)}, {report.replayed:,} of them made again: {found}")
     return DONE if report.ok else FAILED
 
 
@@ -190,7 +248,9 @@ def _download(config: schema.DownloadConfig) -> int:
     from degrade.data.download import download, public
 
     files = public(config.benchmarks)
-    print(f"{len(files)} files to fetch into {config.output}: {', '.join(file.name for file in files)}", flush=True)
+    if not files:
+        raise ConfigError("nothing to fetch: benchmarks is empty; `all` is for all of them")
+    print(f"{_counted(len(files), 'file')} to fetch into {config.output}: {', '.join(file.name for file in files)}", flush=True)
     with Progress("bytes") as progress:
         for path in download(files, Path(config.output), progress):
             print(f"{path}, {_bytes(path.stat().st_size)}, checked")
@@ -198,14 +258,16 @@ def _download(config: schema.DownloadConfig) -> int:
 
 
 def _score(config: schema.ScoreConfig) -> int:
-    from degrade.scoring import report, score
+    with _loading():
+        from degrade.scoring import mmd, plots, report, score  # noqa: F401  so that what `score` needs is loaded here
 
     result = score(config)
     return _report(result, report.mmd_table, config.json, config.output)
 
 
 def _mmr(config: schema.MmrConfig) -> int:
-    from degrade.scoring import report, score_mmr
+    with _loading():
+        from degrade.scoring import mmr_drops, report, score_mmr  # noqa: F401  so that what `score_mmr` needs is loaded here
 
     result = score_mmr(config)
     return _report(result, report.mmr_table, config.json, config.output)
@@ -242,7 +304,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         return _main([a for a in arguments if a != "--debug"])
     except KeyboardInterrupt:
-        goes_on = "; the same command goes on where this one stopped" if arguments[0] in RESUMABLE else ""
+        goes_on = "; the same command goes on where this one stopped" if arguments[:1] and arguments[0] in RESUMABLE else ""
         print(f"degrade: interrupted{goes_on}", file=sys.stderr)
         return INTERRUPTED
     except (OSError, ValueError) as error:
@@ -253,10 +315,12 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _code(error: Exception) -> int:
-    """What was asked for cannot be meant (2), or went wrong (1): a folder that cannot be written has the system's error behind it."""
-    if isinstance(error, FolderError):
-        return FAILED if isinstance(error.__cause__, OSError) else WRONG
-    return WRONG if isinstance(error, ConfigError | SourceError | FileNotFoundError) else FAILED
+    """2 where the request has to change, since what it names cannot be used; 1 where something went wrong on the way."""
+    if isinstance(error, FolderError) and isinstance(error.__cause__, OSError):
+        error = error.__cause__  # the system's own error says which
+    if isinstance(error, OSError):
+        return WRONG if isinstance(error, _UNUSABLE_PATH) or error.errno in _UNUSABLE_PLACE else FAILED
+    return WRONG if isinstance(error, _UNUSABLE) else FAILED
 
 
 def _describe(error: Exception) -> str:
@@ -289,7 +353,7 @@ def _main(arguments: list[str]) -> int:
         from omegaconf import OmegaConf
 
         for label, config in jobs:
-            print(f"# {label}\n" if label else "", OmegaConf.to_yaml(OmegaConf.structured(config)), sep="", end="")
+            print(f"# {label}\n" if label else "", OmegaConf.to_yaml(_escaped(dataclasses.asdict(config))), sep="", end="")
         return DONE
     return _run(verb, jobs)
 
@@ -297,6 +361,7 @@ def _main(arguments: list[str]) -> int:
 def _run(verb: Verb, jobs: list[tuple[str, Any]]) -> int:
     if len(jobs) == 1:
         return verb.run(jobs[0][1])
+    codes: set[int] = set()
     failed: list[str] = []
     for n, (label, config) in enumerate(jobs, start=1):
         print(f"[{n}/{len(jobs)}] {label}", flush=True)
@@ -305,10 +370,11 @@ def _run(verb: Verb, jobs: list[tuple[str, Any]]) -> int:
         except (OSError, ValueError) as error:
             print(f"degrade: {_describe(error)}", file=sys.stderr)
             code = _code(error)
+        codes.add(code)
         if code != DONE:
             failed.append(label)
     print(f"{len(jobs) - len(failed)} of {len(jobs)} runs done" + "".join(f"\n  failed: {label}" for label in failed))
-    return FAILED if failed else DONE
+    return codes.pop() if len(codes) == 1 else FAILED
 
 
 @dataclass
@@ -401,13 +467,21 @@ def _parse(
     known = key.split(".", 1)[0]
     if known not in fields and known not in groups:
         raise schema.unknown("key", key, [*fields, *(g for g in groups if g not in fields)])
-    if known in fields and known not in groups and _is_text(fields[known], hints[known], value):
-        text = f"{stem}={_literal(key, value, fields[known], hints[known], multirun)}"
+    if known != key:
+        parts = f": write {known}={{{key.partition('.')[2]}: {value}}}" if known == "mixture" else ""
+        raise ConfigError(f"{text}: {known} has no parts{parts}")
+    text = f"{key}={value}"
+    literal = known in fields and known not in groups and (str in _kinds(hints[known]) or bool(fields[known].metadata["path"]))
+    if literal and not (list in _kinds(hints[known]) and value.startswith("[")):
+        text = f"{key}={_literal(key, value, fields[known], hints[known], multirun)}"
     try:
         override = OverridesParser.create().parse_override(text)
     except HydraException as error:
         raise ConfigError(f"cannot read {text!r}: {str(error).splitlines()[0]}. Quote what is special: key='\"...\"'") from error
-    values = [_element(v) for v in override.sweep_iterator()] if override.is_discrete_sweep() else [text.partition("=")[2]]
+    if override.is_discrete_sweep():
+        values = [_element(v, literal) for v in override.sweep_iterator()]
+    else:
+        values = [_element(override._value, literal) if literal else text.partition("=")[2]]
     if override.is_sweep_override() and not override.is_discrete_sweep():
         raise ConfigError(f"{text}: an interval cannot be swept; write the values, or range(start,stop,step)")
     if override.is_sweep_override() and not multirun:
@@ -419,14 +493,27 @@ def _parse(
                 raise schema.unknown(f"value of {known}", choice.strip("'\""), groups[known])
     elif list in _kinds(hints[known]):
         values = [_listed(v, type(None) in _kinds(hints[known])) for v in values]
-    return key, [f"{stem}={v}" for v in values]
+    return key, [f"{key}={v}" for v in values]
 
 
-def _element(value: Any) -> str:
-    """A value of a sweep, written so that the grammar reads it again as the same."""
-    from hydra.core.override_parser.types import Override
+def _element(value: Any, literal: bool) -> str:
+    """A parsed value, written so that the grammar reads it again as the same; texts in it as they stand, if `literal`."""
+    from hydra.core.override_parser.types import Override, Quote, QuotedString
 
+    if literal and isinstance(value, list):
+        return f"[{','.join(_element(v, literal) for v in value)}]"
+    if literal and (isinstance(value, QuotedString) or (isinstance(value, str) and "${" in value)):
+        value = QuotedString(_escaped(value.text if isinstance(value, QuotedString) else value), Quote.single)
     return Override._get_value_element_as_str(value)
+
+
+def _escaped(value: Any) -> Any:
+    """A value in which OmegaConf finds no interpolation, but ``${`` as it stands."""
+    if isinstance(value, dict):
+        return {key: _escaped(v) for key, v in value.items()}
+    if isinstance(value, list):
+        return [_escaped(v) for v in value]
+    return re.sub(r"(\\*)\$\{", r"\1\1\\${", value) if isinstance(value, str) else value
 
 
 def _kinds(hint: Any) -> set[Any]:
@@ -437,12 +524,6 @@ def _kinds(hint: Any) -> set[Any]:
     """
     options = typing.get_args(hint) if isinstance(hint, types.UnionType) or typing.get_origin(hint) is typing.Union else (hint,)
     return {typing.get_origin(option) or option for option in options}
-
-
-def _is_text(field: dataclasses.Field[Any], hint: Any, value: str) -> bool:
-    """Whether a value is to be taken as it stands: a text, or one path without brackets for a list of paths."""
-    kinds = _kinds(hint)
-    return str in kinds or (list in kinds and field.metadata["path"] and not value.startswith("["))
 
 
 def _literal(key: str, value: str, field: dataclasses.Field[Any], hint: Any, multirun: bool) -> str:
@@ -489,17 +570,35 @@ def _compose(name: str, verb: Verb, overrides: list[str], folder: str | None) ->
             raise ConfigError("; ".join(f"{key} is needed: {meanings[key]}" for key in missing) + f". For example: {verb.example}")
         return OmegaConf.to_object(composed)
     except (HydraException, OmegaConfBaseException) as error:
-        raise ConfigError(_reason(error)) from error
+        raise ConfigError(_reason(error, typing.get_type_hints(verb.config))) from error
 
 
-def _reason(error: BaseException) -> str:
-    """What Hydra and OmegaConf have to say, first lines only, the innermost cause last."""
+def _reason(error: BaseException, hints: dict[str, Any]) -> str:
+    """A setting of another type in our words; else what Hydra and OmegaConf have to say, first lines only, the innermost cause last."""
+    from omegaconf.errors import ValidationError
+
     lines: list[str] = []
-    while error is not None:
-        line = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
+    cause: BaseException | None = error
+    while cause is not None:
+        if isinstance(cause, ValidationError) and (hint := hints.get(re.split(r"[.[]", cause.full_key or "")[0])):
+            wanted = "a text or number" if "[" in str(cause.full_key) else _wanted(hint)  # of a list's item, or of the whole
+            return f"{cause.full_key}={_shown(cause.value)}: {wanted} is wanted"
+        line = str(cause).strip().splitlines()[0] if str(cause).strip() else type(cause).__name__
         lines += [line] if line not in lines else []
-        error = error.__cause__  # type: ignore[assignment]  # the end of the chain is None
+        cause = cause.__cause__ or cause.__context__
     return ": ".join(lines)
+
+
+_WANTED = {int: "a whole number", bool: "true or false", str: "a text", list: "a list such as [a,b]", type(None): "null"}
+
+
+def _wanted(hint: Any) -> str:
+    """The values that a field takes, in words.
+
+    >>> _wanted(int | None)
+    'a whole number or null'
+    """
+    return " or ".join(words for kind, words in _WANTED.items() if kind in _kinds(hint))
 
 
 def _separate(keys: list[str], configs: list[tuple[str, Any]]) -> None:

@@ -10,7 +10,8 @@ import dataclasses
 import difflib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from pathlib import Path
+from typing import Any, Literal
 
 from degrade.suites import BENCHMARKS, NAMED_SEVERITIES, OPERATOR_CATEGORIES, canonical
 
@@ -30,7 +31,7 @@ def option(
     help: str,
     *,
     choices: Sequence[str] = (),
-    path: bool = False,
+    path: Literal["", "any", "file", "folder"] = "",
     kind: str = "",
     least: float | None = None,
     most: float | None = None,
@@ -41,7 +42,7 @@ def option(
         default: the default; a list is copied for each instance.
         help: what the setting means, for ``--help``.
         choices: the only values allowed (of each item, for a list).
-        path: whether the value is a file or folder: the command line then takes it literally.
+        path: which the value names: a file, a folder, or either ("any"); the command line takes it literally. "" if none.
         kind: ``"operators"``, ``"severities"`` or ``"benchmarks"``, whose names are checked, or ``""``.
         least, most: the range of a number, both ends included.
     """
@@ -59,9 +60,11 @@ class BuildConfig:
         "sample",
         "what to degrade: `sample` (the small set inside the package); a TSV, parquet or .tar file, a folder of these or of images; one of "
         "the six benchmarks by name, whose file is looked for in data_dir; or `mmr`, with questions and images",
-        path=True,
+        path="any",
     )
-    output: str = option("outputs/mmd-bench", "the folder for the shards and manifests; an interrupted build in it is resumed", path=True)
+    output: str = option(
+        "outputs/mmd-bench", "the folder for the shards and manifests; an interrupted build in it is resumed", path="folder"
+    )
     variants: list[str] = option(["mixed", "per_operator", "clean"], "which files to write", choices=("mixed", "per_operator", "clean"))
     severities: list[str | float | int] = option(
         ["low", "mid", "high"], "severities of the mixed files: names, or intensities in [0, 1]", kind="severities"
@@ -85,10 +88,10 @@ class BuildConfig:
     orientation: bool = option(True, "turn images upright as their EXIF data say, as the published files were")
     alpha: str = option("drop", "transparency: `drop` the channel, or a colour to put behind it (`white`, `#808080`)")
     max_pixels: int = option(178_956_970, "an image of more pixels is a row error", least=1)
-    data_dir: str = option("data", "where the benchmarks' files are, as `degrade download` leaves them", path=True)
-    image_roots: list[str] = option([], "more folders that an image_path column may point into, beside the source's own", path=True)
-    questions: str | None = option(None, "with source=mmr: MMR's question file", path=True)
-    images: str | None = option(None, "with source=mmr: the folder or zip of MMR's images", path=True)
+    data_dir: str = option("data", "where the benchmarks' files are, as `degrade download` leaves them", path="folder")
+    image_roots: list[str] = option([], "more folders that an image_path column may point into, beside the source's own", path="folder")
+    questions: str | None = option(None, "with source=mmr: MMR's question file", path="file")
+    images: str | None = option(None, "with source=mmr: the folder or zip of MMR's images", path="any")
     engine: str = option("local", "where the work runs: threads and one device of this machine", choices=("local",))
     device: str = option("auto", "`auto`, `cpu`, `cuda`, `cuda:1` or any other torch device; moves no byte")
     workers: int | None = option(None, "threads that decode, degrade and encode; null: one a core, 0: none; moves no byte", least=0)
@@ -101,8 +104,10 @@ class BuildConfig:
 class ImagesConfig:
     """A folder or webdataset shards of training images in, degraded ones out under the same names."""
 
-    source: str = option(REQUIRED, "a folder of images, or webdataset shards", path=True)
-    output: str = option("outputs/images", "the folder for the degraded images and their records; an interrupted run is resumed", path=True)
+    source: str = option(REQUIRED, "a folder of images, or webdataset shards", path="any")
+    output: str = option(
+        "outputs/images", "the folder for the degraded images and their records; an interrupted run is resumed", path="folder"
+    )
     mixture: Any = option("training", "which operator an image gets: `training`, `mmd`, or weights as {operator: weight, ...}")
     seed: int = option(0, "decides every draw, together with each image's name", least=0)
     codec: str = option(
@@ -124,8 +129,8 @@ class ImagesConfig:
 class PreviewConfig:
     """A contact sheet of one image: operators by severities."""
 
-    image: str = option("sample", "`sample`, or an image file", path=True)
-    output: str = option("outputs/preview.png", "the file to write, with suffix .png", path=True)
+    image: str = option("sample", "`sample`, or an image file", path="any")
+    output: str = option("outputs/preview.png", "the file to write, with suffix .png", path="file")
     operators: list[str] | None = option(None, "the operators to show; `all` for the sixteen", kind="operators")
     severities: list[str | float | int] = option(
         ["low", "mid", "high"], "the severities to show: names, or intensities in [0, 1]", kind="severities"
@@ -140,36 +145,36 @@ class PreviewConfig:
 class ReplayConfig:
     """One image of a build again, from its manifest, bit for bit."""
 
-    manifest: str = option(REQUIRED, "a .manifest.jsonl file of a build", path=True)
+    manifest: str = option(REQUIRED, "a .manifest.jsonl file of a build", path="file")
     index: str = option(REQUIRED, "the index of the row whose image is wanted")
     part: int = option(0, "which image, where the row's cell is a list of several", least=0)
     output: str | None = option(
-        None, "the file to write, with the suffix of the build's codec (.jpg, .png, .webp); null: outputs/<file stem>_<index>", path=True
+        None, "the file to write, with the suffix of the build's codec (.jpg, .png, .webp); null: outputs/<file stem>_<index>", path="file"
     )
-    source: str | None = option(None, "the source (of MMR: its images), where it is no longer where the build found it", path=True)
+    source: str | None = option(None, "the source (of MMR: its images), where it is no longer where the build found it", path="any")
 
 
 @dataclass
 class VerifyConfig:
     """A build's folder checked: hashes, counts, order, text cells against the source, a sample of images replayed."""
 
-    build: str = option(REQUIRED, "the build's folder", path=True)
+    build: str = option(REQUIRED, "the build's folder", path="folder")
     sample: int = option(20, "how many images of each file to replay", least=0)
-    source: str | None = option(None, "the source (of MMR: its images), where it is no longer where the build found it", path=True)
+    source: str | None = option(None, "the source (of MMR: its images), where it is no longer where the build found it", path="any")
 
 
 @dataclass
 class ScoreConfig:
     """Model answers in, scores and drops out."""
 
-    results: str = option(REQUIRED, "a result file of VLMEvalKit, or a folder of them", path=True)
-    build: str | None = option(None, "the build's folder; without it, plain scores", path=True)
+    results: str = option(REQUIRED, "a result file of VLMEvalKit, or a folder of them", path="any")
+    build: str | None = option(None, "the build's folder; without it, plain scores", path="folder")
     profile: str = option("clear", "how an answer's letter is read", choices=PROFILES)
     judged: bool = option(False, "use a `hit` or `score` column where the result file has one")
-    output: str = option("outputs/score", "the folder for score.json, the tables and the plots", path=True)
+    output: str = option("outputs/score", "the folder for score.json, the tables and the plots", path="folder")
     json: bool = option(False, "print score.json instead of the table")
     seed: int = option(0, "seed of the bootstrap", least=0)
-    resamples: int = option(2000, "bootstrap resamples", least=1)
+    resamples: int = option(2000, "bootstrap resamples; fewer than 100 say nothing of a 95 % interval", least=100)
     accept_nonstandard: bool = option(False, "score a build that was made with on_error=skip or keep")
 
 
@@ -177,14 +182,14 @@ class ScoreConfig:
 class MmrConfig:
     """MMR's robust accuracy and misleading rate."""
 
-    questions: str = option(REQUIRED, "MMR's question file", path=True)
-    answers: str = option(REQUIRED, "a model's answers (JSON lines, JSON or CSV), or a folder of them", path=True)
+    questions: str = option(REQUIRED, "MMR's question file", path="file")
+    answers: str = option(REQUIRED, "a model's answers (JSON lines, JSON or CSV), or a folder of them", path="any")
     profile: str = option("robust", "how an answer's letter is read", choices=("robust", "official"))
-    build: str | None = option(None, "the folder of a `degrade build source=mmr`, for the report by operator and severity", path=True)
-    output: str = option("outputs/mmr", "the folder for mmr.json and the table", path=True)
+    build: str | None = option(None, "the folder of a `degrade build source=mmr`, for the report by operator and severity", path="folder")
+    output: str = option("outputs/mmr", "the folder for mmr.json and the table", path="folder")
     json: bool = option(False, "print mmr.json instead of the table")
     seed: int = option(0, "seed of the bootstrap", least=0)
-    resamples: int = option(2000, "bootstrap resamples", least=1)
+    resamples: int = option(2000, "bootstrap resamples; fewer than 100 say nothing of a 95 % interval", least=100)
     accept_nonstandard: bool = option(False, "score a build that was made with on_error=skip or keep")
 
 
@@ -192,7 +197,7 @@ class MmrConfig:
 class DownloadConfig:
     """The public sources, each checked by its md5."""
 
-    output: str = option("data", "the folder for the files", path=True)
+    output: str = option("data", "the folder for the files", path="folder")
     benchmarks: list[str] | None = option(None, "which, by any of their names; `all` for the six and R-Bench-Dis", kind="benchmarks")
 
 
@@ -234,11 +239,14 @@ def check(config: Any) -> None:
         value, meta = getattr(config, f.name), f.metadata
         if isinstance(value, str) and value == REQUIRED:
             raise ConfigError(f"{f.name} is needed: {meta['help']}")
+        if f.name == "mixture":
+            _check_mixture(value)
         if value is None:
             continue
         items = value if isinstance(value, list) else [value]
-        if meta["path"] and "" in items:
-            raise ConfigError(f"{f.name}= is empty: name a file or folder ({meta['help']})")
+        if meta["path"]:
+            for item in items:
+                _check_path(f.name, item, meta["path"], meta["help"])
         if meta["choices"]:
             for item in items:
                 if item not in meta["choices"]:
@@ -251,14 +259,26 @@ def check(config: Any) -> None:
             for item in items:
                 if canonical(str(item)) not in BENCHMARKS:
                     raise unknown("benchmark", item, list(BENCHMARKS))
-        elif f.name == "mixture":
-            _check_mixture(value)
         for item in items:
             if (meta["least"] is not None and item < meta["least"]) or (meta["most"] is not None and item > meta["most"]):
                 limits = f"at least {meta['least']}" if meta["most"] is None else f"between {meta['least']} and {meta['most']}"
                 raise ConfigError(f"{f.name}={item}: it must be {limits}")
         if isinstance(value, list) and len({str(item) for item in value}) < len(value):
             raise ConfigError(f"{f.name}={value}: something stands there twice")
+
+
+def _check_path(name: str, value: str, wanted: str, help: str) -> None:
+    """Refuse a path under which there is something else than can be meant; one under which there is nothing passes."""
+    if not value:
+        raise ConfigError(f"{name}= is empty: name a {'file or folder' if wanted == 'any' else wanted} ({help})")
+    path = Path(value)
+    if wanted == "file" and path.is_dir():
+        raise ConfigError(f"{name}={value}: this is a folder, and a file is wanted ({help})")
+    folders = [] if wanted == "any" else [path, *path.parents] if wanted == "folder" else path.parents
+    found = next((folder for folder in folders if folder.exists()), None)
+    if found and not found.is_dir():
+        what = f"this is a file, and a folder is wanted ({help})" if found == path else f"{found} is a file, and nothing can be in it"
+        raise ConfigError(f"{name}={value}: {what}")
 
 
 def check_suffix(output: str, wanted: Sequence[str], why: str) -> None:

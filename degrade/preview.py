@@ -12,7 +12,7 @@ import torch
 from PIL import Image, ImageDraw, ImageFont
 from torch import Tensor
 
-from degrade.config import PreviewConfig, check, check_suffix
+from degrade.config import ConfigError, PreviewConfig, check, check_suffix
 from degrade.data import staging
 from degrade.data.errors import RowError, SourceError
 from degrade.data.images import decode
@@ -90,8 +90,11 @@ def preview(config: PreviewConfig, announce: Callable[[int, int, int], None] | N
     Raises:
         ConfigError: a setting that cannot be used.
         SourceError: the image cannot be read.
+        FolderError: the sheet cannot be written.
     """
     check(config)
+    if config.operators == [] or not config.severities:
+        raise ConfigError("nothing to show: operators or severities are empty")
     check_suffix(config.output, [".png"], "a contact sheet is a PNG file")
     if config.image == "sample":
         data = sample_image()
@@ -109,10 +112,9 @@ def preview(config: PreviewConfig, announce: Callable[[int, int, int], None] | N
         announce(len(operators) * len(config.severities), image.shape[2], image.shape[1])
     sheet = contact_sheet(image, config.operators, config.severities, config.seed, config.width)
     output = Path(config.output)
-    output.parent.mkdir(parents=True, exist_ok=True)
     encoded = io.BytesIO()
     Image.fromarray(sheet.permute(1, 2, 0).numpy()).save(encoded, "PNG", optimize=True)
-    staging.write(output, encoded.getvalue())
+    staging.write_output(output, encoded.getvalue())
     return output
 
 

@@ -121,7 +121,7 @@ class RemembersItsDraws(Marked):
 
 class DrawsNumpyNumbers(Marked):
     def draw(self, size: Size, intensity: float, stream: Stream) -> Marks:
-        return Marks(tuple((np.int64(m),) for (m,) in super().draw(size, intensity, stream).marks))  # type: ignore[misc]
+        return Marks(tuple((np.int64(m),) for (m,) in super().draw(size, intensity, stream).marks))
 
 
 class HoldsALambda(Harmless):

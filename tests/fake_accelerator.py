@@ -30,9 +30,9 @@ import degrade.kernels
 
 NAME = "pretend"
 _setup_privateuseone_for_python_backend(NAME)
-torch.pretend.get_amp_supported_dtype = lambda: [torch.float16, torch.bfloat16]  # type: ignore[attr-defined]  # autocast asks for it
-torch.pretend.get_rng_state = lambda device=None: torch.empty(0)  # type: ignore[attr-defined]  # opcheck asks for it
-torch.pretend.set_rng_state = lambda state, device=None: None  # type: ignore[attr-defined]
+torch.pretend.get_amp_supported_dtype = lambda: [torch.float16, torch.bfloat16]  # autocast asks for it
+torch.pretend.get_rng_state = lambda device=None: torch.empty(0)  # opcheck asks for it
+torch.pretend.set_rng_state = lambda state, device=None: None
 DEVICE = torch.device(NAME, 0)
 
 # The result's shape or value has to be known on the host.
@@ -65,7 +65,7 @@ class PretendTensor(torch.Tensor):
         made.values = values
         return made
 
-    def __repr__(self, **_: Any) -> str:  # type: ignore[override]
+    def __repr__(self, **_: Any) -> str:
         return f"PretendTensor({self.values})"
 
     @classmethod
@@ -189,7 +189,7 @@ class _Again(TorchDispatchMode):
 
 
 def _is_pretend(device: object) -> bool:
-    return torch.device(device).type == NAME  # type: ignore[arg-type]  # whatever torch takes
+    return torch.device(device).type == NAME  # whatever torch takes
 
 
 def _unwrapped(leaf: Any) -> Any:

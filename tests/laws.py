@@ -394,7 +394,7 @@ def global_generators_unchanged(device: torch.device) -> Iterator[None]:
     """Raise where torch's, NumPy's or Python's global generator changes."""
 
     def states() -> list[bytes]:
-        found = [torch.get_rng_state().numpy().tobytes(), pickle.dumps(np.random.get_state()), pickle.dumps(random.getstate())]  # noqa: NPY002
+        found = [torch.get_rng_state().numpy().tobytes(), pickle.dumps(np.random.get_state()), pickle.dumps(random.getstate())]  # noqa: NPY002  it is about that state
         return [*found, torch.cuda.get_rng_state(device).numpy().tobytes()] if device.type == "cuda" else found
 
     before = states()
@@ -409,7 +409,7 @@ def a_seed_leaves_global_generators_alone(name: str, device: torch.device) -> No
     results = []
     for state in (1, 2):
         torch.manual_seed(state)
-        np.random.seed(state)  # noqa: NPY002
+        np.random.seed(state)  # noqa: NPY002  what must not be read
         random.seed(state)
         with global_generators_unchanged(device):
             out, records = _apply_recorded(images, name)

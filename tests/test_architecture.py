@@ -31,6 +31,7 @@ ALLOWED = {
 TOP = {*ALLOWED, "build", "builder", "preview", "engines"}
 ALLOWED |= {room: TOP - {room} for room in ("build", "builder", "preview", "engines")}
 ALLOWED["cli"] = TOP
+ALLOWED["__main__"] = {"cli"}
 
 
 def room_of(module: str) -> str:

@@ -95,11 +95,12 @@ def score_mmr(config: MmrSettings) -> dict[str, Any]:
     from degrade.scoring.builds import read_build
     from degrade.scoring.drops import Bootstrap
 
-    questions = mmr.load_questions(config.questions)
     answers = Path(config.answers)
     profile: MmrProfile = config.profile
-    if not answers.exists():
-        raise FileNotFoundError(f"answers: there is no file or folder {str(answers)!r}")
+    for name, path in (("questions", Path(config.questions)), ("answers", answers)):
+        if not path.exists():
+            raise FileNotFoundError(f"{name}: there is no file {'or folder ' * (name == 'answers')}{str(path)!r}")
+    questions = mmr.load_questions(config.questions)
     if config.build is None:
         if answers.is_dir():
             raise ScoringError(f"answers: {answers} is a folder; give one file, or build=... for answers to degraded images")

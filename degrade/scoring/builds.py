@@ -10,7 +10,7 @@ from pathlib import Path
 from degrade.data import manifest
 from degrade.data.errors import SourceError
 from degrade.scoring.tables import ScoringError
-from degrade.suites import BENCHMARKS, Variant
+from degrade.suites import BENCHMARKS, OPERATOR_CATEGORIES, Variant
 
 Severity = str | float
 
@@ -32,11 +32,6 @@ class BuiltFile:
     variant: Variant
     rows: Mapping[str, str | None]
     kept: frozenset[str]
-
-    @property
-    def name(self) -> str:
-        """See :func:`variant_name`."""
-        return variant_name(self.variant)
 
 
 def variant_name(variant: Variant) -> str:
@@ -69,6 +64,18 @@ def severity_place(name: str) -> float:
     (0.45, 0.5)
     """
     return INTENSITY[name] if name in INTENSITY else float(name)
+
+
+def variant_place(variant: Variant | None) -> tuple[int, float, int]:
+    """For order: the official file (None), the clean control, mixed files by severity, the others by severity and operator.
+
+    >>> sorted(["high", "low", 0.5, "mid"], key=lambda severity: variant_place(Variant("mixed", severity)))
+    ['low', 'mid', 0.5, 'high']
+    """
+    if variant is None or variant.kind == "clean":
+        return int(variant is not None), 0.0, 0
+    operators = [None, *OPERATOR_CATEGORIES]
+    return 2 + (variant.kind == "operator"), severity_place(severity_name(variant.severity)), operators.index(variant.operator)
 
 
 @dataclass(frozen=True)
@@ -162,5 +169,5 @@ def _why_not(folder: Path, odd: list[str]) -> str:
     except json.JSONDecodeError as error:
         raise ScoringError(f"{path}: this is no JSON ({error})") from error
     if odd:
-        return f"{len(odd)} rows could not be degraded: {', '.join(odd[:5])}{', ...' if len(odd) > 5 else ''}"
+        return f"rows could not be degraded ({len(odd)}): {', '.join(odd[:5])}{', ...' if len(odd) > 5 else ''}"
     return "" if facts.get("standard", True) else "build.json says that it is not standard"

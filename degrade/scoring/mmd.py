@@ -9,11 +9,11 @@ from typing import Any
 
 from degrade.scoring.answers import Profile
 from degrade.scoring.benchmarks import ROTATION, Figure, Scored, circular_groups, listed, score_result
-from degrade.scoring.builds import AS_THEY_ARE, Build, BuiltFile, severity_name, severity_place, variant_name
+from degrade.scoring.builds import AS_THEY_ARE, Build, BuiltFile, severity_name, severity_place, variant_name, variant_place
 from degrade.scoring.drops import Bootstrap, Drop, average, compare, score_interval
 from degrade.scoring.results import Found, Result
 from degrade.scoring.tables import ScoringError
-from degrade.suites import OPERATOR_CATEGORIES, parse_stem, scoring_rule
+from degrade.suites import OPERATOR_CATEGORIES, Variant, parse_stem, scoring_rule
 
 Record = dict[str, Any]
 SEVERAL = "(several)"
@@ -80,6 +80,7 @@ def report(
     faults: list[str] = []
     sides: list[Side] = []
     unjudged: list[str] = []
+    results = sorted(results, key=lambda result: (result.model, result.benchmark, variant_place(_variant(result, build)), result.dataset))
     for result in results:
         try:
             scored = score_result(result, profile, judged)
@@ -122,12 +123,12 @@ def file_record(side: Side, bootstrap: Bootstrap) -> Record:
     """What score.json says of one file."""
     scored, built = side.scored, side.built
     score = scored.figures.get("score")
-    parsed = parse_stem(side.result.dataset, OPERATOR_CATEGORIES)
+    variant = built.variant if built else _variant(side.result, None)
     record: Record = {
         "model": side.result.model,
         "benchmark": side.result.benchmark,
         "dataset": side.result.dataset,
-        "variant": built.name if built else variant_name(parsed[1]) if parsed else "official",
+        "variant": variant_name(variant) if variant else "official",
         "score": score.mean() if score else None,
         "ci95": _list(score_interval(score, bootstrap, f"{side.result.stem}/score")) if score else None,
         "n": scored.n,
@@ -150,6 +151,14 @@ def file_record(side: Side, bootstrap: Bootstrap) -> Record:
         if score
     }
     return record
+
+
+def _variant(result: Result, build: Build | None) -> Variant | None:
+    """The variant that a result file answers, None for the official file."""
+    if build is not None and result.dataset in build.files:
+        return build.files[result.dataset].variant
+    parsed = parse_stem(result.dataset, OPERATOR_CATEGORIES)
+    return parsed[1] if parsed else None
 
 
 def check_rows(result: Result, build: Build, built: BuiltFile | None) -> None:
@@ -175,7 +184,7 @@ def check_rows(result: Result, build: Build, built: BuiltFile | None) -> None:
     where = f"the manifest of {built.stem}" if built else f"the manifests of {result.benchmark}"
     parts = [f"{what} {len(rows)}: index {listed(rows)}" for what, rows in (("missing", missing), ("too many", extra)) if rows]
     none = "; no row is the same, is this another build's manifest?" if len(missing) == len(wanted) else ""
-    raise ScoringError(f"{result.path}: its {len(got)} rows are not the {len(wanted)} of {where}: {'; '.join(parts)}{none}")
+    raise ScoringError(f"{result.path}: its rows ({len(got)}) are not those of {where} ({len(wanted)}): {'; '.join(parts)}{none}")
 
 
 def check_same_questions(clean: Result, degraded: Result) -> None:
@@ -229,7 +238,6 @@ def _model_drops(out: Record, model: str, sides: Sequence[Side], build: Build, b
             check_same_questions(clean.result, side.result)
             _check_judges(clean, side)
         pairing = _Pairing(model, benchmark, clean, bootstrap)
-        degraded.sort(key=_place)
         for side in degraded:
             if side.built is not None and side.built.variant.kind == "mixed":
                 _mixed(out, pairing, side, side.built, averages)
@@ -246,14 +254,6 @@ def _check_judges(clean: Side, degraded: Side) -> None:
         raise ScoringError(
             f"{clean.result.path} is {one}, {degraded.result.path} is {other}: a drop between them would be one between judges too"
         )
-
-
-def _place(side: Side) -> tuple[float, int]:
-    """By severity, then in the operators' order."""
-    if side.built is None:
-        return 0.0, 0
-    operator = side.built.variant.operator
-    return severity_place(severity_name(side.built.variant.severity)), [None, *OPERATOR_CATEGORIES].index(operator)
 
 
 def _with(drops: Mapping[str, Drop], more: Sequence[float | None]) -> float | None:

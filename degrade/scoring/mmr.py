@@ -191,10 +191,14 @@ def load_answers(path: Path | str, questions: Questions) -> tuple[str, ...]:
         content = load_json(path)
         if isinstance(content, list) and all(isinstance(item, list) for item in content):
             return _by_position(path, [_listed_answer(path, number, item) for number, item in enumerate(content, start=1)], questions)
+        for number, record in enumerate(content if isinstance(content, list) else [], start=1):
+            _check_said(f"{path}: item {number}", record)
     elif path.suffix.lower() == ".jsonl":
-        records = list(load_json_lines(path))
-        if records and all(isinstance(r, dict) and "question_id" in r and not {"key", "index"} & r.keys() for r in records):
-            return _by_position(path, [_record_answer(path, number, record) for number, record in enumerate(records, start=1)], questions)
+        lines = list(load_json_lines(path))
+        if lines and all(isinstance(r, dict) and "question_id" in r and not {"key", "index"} & r.keys() for _, r in lines):
+            return _by_position(path, [_record_answer(path, number, record) for number, record in lines], questions)
+        for number, record in lines:
+            _check_said(f"{path}: line {number}", record)
     return _by_key(read_table(path), questions)
 
 
@@ -206,13 +210,27 @@ class _Answer:
     truth: str | None = None
 
 
+_SAID = ("text", "answer_text", "prediction")
+"""Columns that hold what a model said, the first that is there."""
+
+
+def _check_said(where: str, record: object) -> None:
+    """Refuse a null where a text is wanted: whether the model said nothing or was not asked, no one can tell."""
+    name = next((name for name in _SAID if isinstance(record, dict) and name in record), None)
+    if name and isinstance(record, dict) and record[name] is None:
+        raise ScoringError(f'{where}: {name} is null, and a text is wanted. Ask again, or write "" where the model said nothing')
+
+
 def _listed_answer(path: Path, number: int, item: Sequence[object]) -> _Answer:
+    if len(item) > 1:
+        _check_said(f"{path}: item {number}", item[1])
     if len(item) < 3 or not isinstance(item[1], dict) or not isinstance(item[1].get("text"), str):
         raise ScoringError(f'{path}: item {number}: [id, {{"text": ...}}, question_type, ...] is wanted, this is {str(item)[:80]}')
     return _Answer(text(item[0]), text(item[2]).upper(), item[1]["text"])
 
 
 def _record_answer(path: Path, number: int, record: Mapping[str, object]) -> _Answer:
+    _check_said(f"{path}: line {number}", record)
     if not isinstance(record.get("text"), str) or "question_type" not in record:
         raise ScoringError(f"{path}: line {number}: text and question_type are wanted, this has {', '.join(record)}")
     truth = text(record["groundtruth"]) if record.get("groundtruth") is not None else None
@@ -244,7 +262,7 @@ def _by_position(path: Path, answers: Sequence[_Answer], questions: Questions) -
 
 def _by_key(table: Table, questions: Questions) -> tuple[str, ...]:
     key = next((name for name in ("key", "index") if name in table.columns), None)
-    said = next((name for name in ("text", "answer_text", "prediction") if name in table.columns), None)
+    said = next((name for name in _SAID if name in table.columns), None)
     if key is None or said is None:
         raise ScoringError(
             f"{table.path}: no answers to MMR: a column key or index, and one of text, answer_text and prediction are wanted "

@@ -11,7 +11,7 @@ import numpy as np
 
 from degrade.scoring.answers import MmrProfile
 from degrade.scoring.benchmarks import listed
-from degrade.scoring.builds import Build, BuiltFile, severity_name
+from degrade.scoring.builds import Build, BuiltFile, severity_name, variant_place
 from degrade.scoring.drops import Bootstrap, interval, mcnemar
 from degrade.scoring.mmr import Questions, load_answers, rates, right, score_answers
 from degrade.scoring.tables import ScoringError
@@ -57,7 +57,8 @@ def find_answers(path: Path, build: Build) -> tuple[dict[str, Path], list[str]]:
         raise ScoringError(f"answers: {path} holds answers of several models, {names}; give one at a time")
     if doubled := [files for files in found.values() if len(files) > 1]:
         raise ScoringError(f"answers: {' and '.join(map(str, doubled[0]))} answer the same images; keep one")
-    return {stem: files[0] for stem, files in found.items()}, notes
+    in_order = sorted(found, key=lambda stem: variant_place(build.files[stem].variant if stem in build.files else None))
+    return {stem: found[stem][0] for stem in in_order}, notes
 
 
 def report(questions: Questions, path: Path, build: Build, profile: MmrProfile, bootstrap: Bootstrap) -> Record:

@@ -8,7 +8,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from degrade.scoring.tables import ScoringError
+from degrade.data.staging import make_folder
+from degrade.scoring.builds import severity_place
 from degrade.suites import OPERATOR_CATEGORIES
 
 Record = Mapping[str, Any]
@@ -67,7 +68,7 @@ def mmd_table(report: Record) -> str:
         for stem, f in shown.items()
     ]
     more = len(report["files"]) - len(shown)
-    parts.append("Scores, in per cent\n" + grid(header, rows) + (f"\nand {more} per-operator files, in files.csv" if more else ""))
+    parts.append("Scores, in per cent\n" + grid(header, rows) + (f"\nand {more} more, per operator, in files.csv" if more else ""))
     if report["drops"]:
         header = ["drop", "severity", *_DROP_HEADER, "clean side"]
         rows = [
@@ -110,7 +111,8 @@ def _strata(report: Record, table: str, name: str) -> str:
     groups: dict[tuple[str, str, str], list[Record]] = {}
     for record in report[table]:
         groups.setdefault((record["model"], record["severity"], record["source"]), []).append(record)
-    for (model, severity, source), records in groups.items():
+    by_place = sorted(groups.items(), key=lambda group: (group[0][0], group[0][2] != "mixed", severity_place(group[0][1])))
+    for (model, severity, source), records in by_place:
         benchmarks = list(dict.fromkeys(r["benchmark"] for r in records))
         cells = {(r[name], r["benchmark"]): f"{per_cent(r['drop'], 1)} {_between(r['ci95'])}" for r in records}
         order = list(OPERATOR_CATEGORIES if name == "operator" else dict.fromkeys(OPERATOR_CATEGORIES.values()))
@@ -124,7 +126,7 @@ def _strata(report: Record, table: str, name: str) -> str:
 def _capabilities(report: Record) -> str:
     """Drops by capability, a column for each severity; the finer level is in by_capability.csv alone."""
     records = [r for r in report["by_capability"] if r["level"] == "category"]
-    severities = list(dict.fromkeys(r["severity"] for r in records))
+    severities = sorted({r["severity"] for r in records}, key=severity_place)
     cells = {(r["model"], r["benchmark"], r["capability"], r["severity"]): r for r in records}
     rows = []
     for key in dict.fromkeys((r["model"], r["benchmark"], r["capability"]) for r in records):
@@ -233,7 +235,7 @@ def _flat(record: Record, prefix: str = "") -> dict[str, object]:
 
 def write_mmd(folder: Path, report: Record) -> None:
     """Write score.json and a CSV file for each table that has something in it."""
-    _make(folder)
+    make_folder(folder)
     write_json(folder / "score.json", report)
     for table in TABLES:
         records = [{"file": stem} | f for stem, f in report["files"].items()] if table == "files" else report[table]
@@ -251,16 +253,9 @@ def write_mmd(folder: Path, report: Record) -> None:
 
 def write_mmr(folder: Path, report: Record) -> None:
     """Write mmr.json, its rates as rates.csv, and a CSV file for each table of the report under degradation."""
-    _make(folder)
+    make_folder(folder)
     write_json(folder / "mmr.json", report)
     write_csv(folder / "rates.csv", [{"part": name} | dict(rates) for name, rates in _mmr_rows(report)])
     for table in ("by_severity", "by_category", "by_operator"):
         if report.get(table):
             write_csv(folder / f"{table}.csv", report[table])
-
-
-def _make(folder: Path) -> None:
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except FileExistsError as error:
-        raise ScoringError(f"output: {folder} is a file; a folder is wanted") from error

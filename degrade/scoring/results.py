@@ -79,7 +79,8 @@ def find(path: Path, benchmarks: Collection[str], datasets: Mapping[str, str] | 
         if named is None:
             if path.is_file():
                 known = ", ".join(sorted(benchmarks))
-                raise ScoringError(f"{file}: the name says no benchmark; wanted is {{model}}_{{dataset}}{file.suffix} with one of: {known}")
+                wanted = f"{{model}}_{{dataset}}{file.suffix}, where the data set begins with one of {known}"
+                raise ScoringError(f"{file}: the name is not that of a model's answers to a benchmark; wanted is {wanted}")
             found.notes.append(f"{file}: left aside, the name is not that of a result, {{model}}_{{dataset}}")
             continue
         model, benchmark, rest = named

@@ -15,8 +15,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from degrade.data.errors import SourceError
 
-class ScoringError(ValueError):
+
+class ScoringError(SourceError):
     """Something that keeps a score from being right; the message has a line for every fault, each with its file and row."""
 
 
@@ -122,11 +124,11 @@ def _json(path: Path) -> Iterator[Iterable[object]]:
 
 
 def _jsonl(path: Path) -> Iterator[Iterable[object]]:
-    records = list(load_json_lines(path))
-    for number, record in enumerate(records, start=1):
+    lines = list(load_json_lines(path))
+    for number, record in lines:
         if not isinstance(record, dict):
             raise ScoringError(f"{path}: line {number}: a record {{...}} is wanted, this is {_shape(record)}")
-    yield from _records(records)
+    yield from _records([record for _, record in lines])
 
 
 def _records(records: Sequence[Mapping[str, object]]) -> Iterator[Iterable[object]]:
@@ -144,12 +146,12 @@ def load_json(path: Path) -> Any:
         raise ScoringError(f"{path}: this is no JSON ({error})") from error
 
 
-def load_json_lines(path: Path) -> Iterator[Any]:
-    """The values of a JSON lines file, one a line; blank lines are skipped."""
+def load_json_lines(path: Path) -> Iterator[tuple[int, Any]]:
+    """The values of a JSON lines file with the numbers of their lines, from 1; blank lines are skipped."""
     for number, line in enumerate(path.read_bytes().removeprefix(b"\xef\xbb\xbf").split(b"\n"), start=1):
         if line.strip():
             try:
-                yield json.loads(line)
+                yield number, json.loads(line)
             except (json.JSONDecodeError, UnicodeDecodeError) as error:
                 raise ScoringError(f"{path}: line {number} is no JSON ({error})") from error
 

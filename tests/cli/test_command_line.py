@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from omegaconf import OmegaConf
 
 from degrade import cli
 from degrade.config import BuildConfig, PreviewConfig, ReplayConfig, ScoreConfig
@@ -149,6 +150,10 @@ PATHS = [
     "range(1,3)",
     "*",
     "???.tsv",
+    "${seed}/x.tsv",
+    "${",
+    "a\\${seed}",
+    "a\\\\${oc.env:HOME}\\",
 ]
 
 
@@ -162,6 +167,18 @@ def test_a_path_is_taken_literally(seen: Seen, path: str) -> None:
 def test_a_path_is_taken_literally_in_a_sweep(seen: Seen, path: str) -> None:
     assert cli.main(["build", "-m", f"source={path}", "seed=0,1"]) == 0
     assert [config.source for config in seen] == [path, path]
+
+
+def test_no_text_is_an_interpolation(seen: Seen, capsys: pytest.CaptureFixture[str]) -> None:
+    """Of OmegaConf's, that is: in quotes, in lists and in sweeps as little as alone; where no text is wanted it is one."""
+    assert cli.main(["build", "source='a${seed}'", "image_roots=[${seed},'b ${', c]", "seed=3", "quality=${seed}"]) == 0
+    assert (seen[0].source, seen[0].image_roots, seen[0].quality) == ("a${seed}", ["${seed}", "b ${", "c"], 3)
+    assert cli.main(["build", "-m", "source='a,${seed}',${tag}/b", "tag=x"]) == 0
+    assert [config.source for config in seen[1:]] == ["a,${seed}", "${tag}/b"]
+    capsys.readouterr()
+    assert cli.main(["build", "--cfg", "job", "source=${seed}"]) == 0
+    shown = OmegaConf.create(capsys.readouterr().out)
+    assert (shown.source, shown.seed) == ("${seed}", 0)
 
 
 def test_quotes_of_the_grammar(seen: Seen) -> None:
@@ -200,10 +217,16 @@ REFUSED = {
     "a writer": (["build", "writer=tvs"], "did you mean 'tsv'?"),
     "a preset": (["build", "preset=publishd"], "did you mean 'published'?"),
     "a codec": (["build", "codec=jpg"], "did you mean 'jpeg'?"),
-    "a number": (["build", "seed=x"], "seed=x"),
-    "a fraction": (["build", "seed=1.5"], "seed=1.5"),
+    "a number": (["build", "seed=x"], "degrade: seed=x: a whole number is wanted\n"),
+    "a fraction": (["build", "seed=1.5"], "degrade: seed=1.5: a whole number is wanted\n"),
+    "no number": (["build", "quality=null"], "degrade: quality=null: a whole number is wanted\n"),
+    "a number or null": (["build", "workers=all"], "degrade: workers=all: a whole number or null is wanted\n"),
+    "a null in a list": (["build", "severities=[low,null]"], "degrade: severities[1]=null: a text or number is wanted\n"),
+    "a part of a setting": (["build", "seed.x=1"], "seed has no parts"),
+    "a weight by itself": (["build", "mixture.graffiti=1"], "write mixture={graffiti: 1}"),
     "a range": (["build", "quality=101"], "quality=101: it must be between 1 and 100"),
-    "a truth value": (["build", "overwrite=maybe"], "overwrite=maybe"),
+    "a truth value": (["build", "overwrite=maybe"], "degrade: overwrite=maybe: true or false is wanted\n"),
+    "a setting of a preset": (["build", "--config-dir", "presets", "preset=wrong"], "degrade: seed=x: a whole number is wanted\n"),
     "doubles": (["build", "severities=[low,low]"], "stands there twice"),
     "a key twice": (["build", "seed=0", "seed=1"], "seed is given twice"),
     "no equals sign": (["build", "my.tsv"], "write key=value, for example source=my.tsv"),
@@ -227,8 +250,15 @@ REFUSED = {
 def test_refused_at_once_with_the_nearest_right_name(
     seen: Seen, capsys: pytest.CaptureFixture[str], arguments: list[str], message: str
 ) -> None:
+    Path("presets/preset").mkdir(parents=True)
+    Path("presets/preset/wrong.yaml").write_text("# @package _global_\nseed: x\n")
     assert message in refused(capsys, *arguments)
     assert seen == []
+
+
+def test_a_plus_says_nothing_more(seen: Seen) -> None:
+    assert cli.main(["build", "+seed=3", "++preset=published"]) == 0
+    assert seen == [BuildConfig(seed=3, variants=["mixed", "per_operator"])]
 
 
 def test_a_sweep_with_one_wrong_job_runs_none(seen: Seen, capsys: pytest.CaptureFixture[str]) -> None:

@@ -72,7 +72,7 @@ class Folder:
     def config(self, **settings: object) -> ScoreConfig:
         """Settings to score this folder by."""
         defaults: Row = {"results": str(self.results), "build": str(self.build), "output": str(self.root / "out"), "resamples": 200}
-        return ScoreConfig(**(defaults | settings))  # type: ignore[arg-type]
+        return ScoreConfig(**(defaults | settings))
 
 
 @pytest.fixture

@@ -104,6 +104,6 @@ def test_mmr_letter(said: str, official: str | None, robust: str | None) -> None
 
 def test_unknown_profiles_are_refused() -> None:
     with pytest.raises(ValueError, match="profile 'lax'"):
-        letter("A", FOUR, "lax")  # type: ignore[arg-type]
+        letter("A", FOUR, "lax")
     with pytest.raises(ValueError, match="profile 'clear'"):
-        mmr_letter("A", "clear")  # type: ignore[arg-type]
+        mmr_letter("A", "clear")

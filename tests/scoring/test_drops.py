@@ -143,5 +143,5 @@ def test_the_average_has_an_interval() -> None:
     found = average({"one": one, "two": two})
     assert found["drop"] == pytest.approx(0.375)
     assert one.ci95 is not None
-    low, high = found["ci95"]  # type: ignore[misc]
+    low, high = found["ci95"]
     assert high - low < one.ci95[1] - one.ci95[0]

@@ -65,6 +65,41 @@ def test_drops(mmstar: Any) -> None:
     assert only(out["averages"], severity="high")["drop"] == 0.75
 
 
+def test_clean_comes_first_and_severities_rise(mmstar: Any, questions: Make) -> None:
+    for severity in ("MID", "I0300", "I1000"):
+        mmstar.manifest(f"MMStar_LOW_LEVEL_{severity}", dict.fromkeys("0123", "graffiti"))
+        mmstar.result(f"MMStar_LOW_LEVEL_{severity}", questions([True] * 4, category="x"))
+    for stem, operator in (("MMStar_graffiti", "graffiti"), ("MMStar_lens_blur", "lens_blur"), ("MMStar_graffiti_LOW", "graffiti")):
+        mmstar.manifest(stem, dict.fromkeys("0123", operator))
+        mmstar.result(stem, questions([True] * 4, category="x"))
+    mmstar.result("MMStar", questions([True] * 4, category="x"))
+    rising = ["low", "0.3", "mid", "high", "1"]
+    out = score(mmstar.config())
+    variants = ["official", "clean", *rising, "graffiti/low", "lens_blur/high", "graffiti/high"]
+    assert [f["variant"] for f in out["files"].values()] == variants
+    assert [d["severity"] for d in out["drops"]] == rising
+    assert [a["severity"] for a in out["averages"]] == rising
+    printed = report.mmd_table(out)
+    heads = [line for line in printed.splitlines() if line.startswith("Drop by operator at")]
+    assert [(line.split()[4].rstrip(","), "mixed" in line) for line in heads] == [
+        *((s, True) for s in rising),
+        ("low", False),
+        ("high", False),
+    ]
+    assert [f["variant"] for f in score(mmstar.config(build=None))["files"].values()] == variants
+
+
+def test_severities_rise_across_benchmarks(folder: Any, questions: Make) -> None:
+    for benchmark, severity in (("MMStar", "HIGH"), ("RealWorldQA", "LOW")):
+        for stem in (f"{benchmark}_CLEAN", f"{benchmark}_LOW_LEVEL_{severity}"):
+            folder.manifest(stem, dict.fromkeys("01", "graffiti"))
+            folder.result(stem, questions([True, False], category="x", l2_category="y"))
+    printed = report.mmd_table(score(folder.config())).splitlines()
+    assert [line.split()[4] for line in printed if line.startswith("Drop by operator at")] == ["low,", "high,"]
+    (columns,) = [line.split() for line in printed if line.startswith("capability")]
+    assert columns == ["capability", "n", "clean", "low", "high"]
+
+
 def test_score_json_is_what_is_returned_and_csv_holds_the_drops(mmstar: Any) -> None:
     out = score(mmstar.config())
     assert json.loads((mmstar.root / "out" / "score.json").read_text()) == out
@@ -187,7 +222,7 @@ def test_a_benchmark_of_ones_own(folder: Any, questions: Make) -> None:
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (lambda rows: rows[:3], r"m_MMStar_LOW_LEVEL_HIGH.tsv: its 3 rows are not the 4 of .*missing 1: index 3"),
+        (lambda rows: rows[:3], r"m_MMStar_LOW_LEVEL_HIGH.tsv: its rows .3. are not those of .* .4.: missing 1: index 3"),
         (lambda rows: [*rows, rows[0] | {"index": 9}], r"too many 1: index 9"),
         (lambda rows: [*rows, rows[1]], r"index 1 stands in row 2 and again in row 5"),
         (lambda rows: [rows[0] | {"index": ""}, *rows[1:]], r"row 1 has no index"),
@@ -209,7 +244,7 @@ def test_faulty_rows_are_named(mmstar: Any, questions: Make, change: Callable[[R
 def test_every_faulty_file_is_named(mmstar: Any, questions: Make) -> None:
     mmstar.result("MMStar_LOW_LEVEL_HIGH", questions([True] * 3, category="x"))
     mmstar.result("MMStar_LOW_LEVEL_LOW", questions([True] * 5, category="x"))
-    with pytest.raises(ScoringError, match=r"(?s)_HIGH.*missing 1.*_LOW.*too many 1"):
+    with pytest.raises(ScoringError, match=r"(?s)_LEVEL_LOW.*too many 1.*_LEVEL_HIGH.*missing 1"):
         score(mmstar.config())
 
 
@@ -242,7 +277,7 @@ def test_nothing_to_score(folder: Any, questions: Make) -> None:
     with pytest.raises(ScoringError, match="holds no finished build"):
         score(folder.config())
     path = folder.result("Unheard", questions([True]))
-    with pytest.raises(ScoringError, match=r"m_Unheard.tsv: the name says no benchmark"):
+    with pytest.raises(ScoringError, match=r"m_Unheard.tsv: the name is not that of"):
         score(folder.config(build=None, results=str(path)))
 
 
@@ -250,7 +285,7 @@ def test_a_build_that_is_not_standard_needs_a_word(mmstar: Any) -> None:
     ops = {"0": "lens_blur", "1": None, "2": "graffiti", "3": "graffiti"}
     mmstar.manifest("MMStar_LOW_LEVEL_HIGH", ops, statuses={"1": "kept"})
     with pytest.raises(
-        ScoringError, match=r"is not standard: 1 rows could not be degraded: MMStar_LOW_LEVEL_HIGH kept row 1.*accept_nonstandard=true"
+        ScoringError, match=r"is not standard: rows could not be degraded .1.: MMStar_LOW_LEVEL_HIGH kept row 1.*accept_nonstandard=true"
     ):
         score(mmstar.config())
     out = score(mmstar.config(accept_nonstandard=True))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import shutil
 import zipfile
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -212,7 +213,7 @@ def test_both_profiles_are_reported_where_they_differ(four: Questions) -> None:
         "overall": {"n": 4, "rr": 0, "rw": 0, "ra": 0.0, "mr": None},
         "unparsed": 8,
     }
-    assert score_answers(four, said, "official")["other_profile"]["profile"] == "robust"  # type: ignore[index]
+    assert score_answers(four, said, "official")["other_profile"]["profile"] == "robust"
 
 
 # --------------------------------------------------------------------------------------------------------- answers
@@ -261,6 +262,7 @@ Records = list[dict[str, str]]
         (lambda r: [r[0] | {"question_type": "neg"}, *r[1:]], "missing: attribute/number/00 POS; too many: attribute/number/00 NEG"),
         (lambda r: [r[0] | {"groundtruth": "D"}, *r[1:]], r"groundtruth differs .*answer 1 \(attribute/number/00:POS\): 'D', not 'B'"),
         (lambda r: [{"question_id": "x"}, *r[1:]], "line 1: text and question_type are wanted"),
+        (lambda r: [r[0], r[1] | {"text": None}, *r[2:]], r"a\.jsonl: line 2: text is null, and a text is wanted"),
     ],
 )
 def test_faulty_answers_are_named(four: Questions, tmp_path: Path, change: Callable[[Records], Records], message: str) -> None:
@@ -274,6 +276,7 @@ def test_faulty_answers_are_named(four: Questions, tmp_path: Path, change: Calla
         (lambda r: r[1:], "missing: attribute/number/00:POS"),
         (lambda r: [*r, r[0]], "doubled: attribute/number/00:POS"),
         (lambda r: [*r, {"key": "x", "text": "A"}], "not among the questions: x"),
+        (lambda r: [r[0] | {"text": None}, *r[1:]], r"a\.jsonl: line 1: text is null, and a text is wanted"),
         (lambda r: [{"name": "x"}], "a column key or index, and one of text"),
         (lambda r: [], "it has nothing"),
     ],
@@ -287,6 +290,10 @@ def test_faulty_keys_are_named(four: Questions, tmp_path: Path, change: Callable
 def test_a_list_with_an_item_that_is_none(four: Questions, tmp_path: Path) -> None:
     with pytest.raises(ScoringError, match="item 2: "):
         load_answers(write(tmp_path / "a.json", [["x", {"text": "A"}, "POS"], ["x", "A", "POS"]]), four)
+    with pytest.raises(ScoringError, match=r"a\.json: item 1: text is null"):
+        load_answers(write(tmp_path / "a.json", [["x", {"text": None}, "POS"]]), four)
+    with pytest.raises(ScoringError, match=r"a\.json: item 1: prediction is null"):
+        load_answers(write(tmp_path / "a.json", [{"index": 0, "prediction": None}]), four)
 
 
 # --------------------------------------------------------------------------------------------------------- under degradation
@@ -323,6 +330,16 @@ def test_under_degradation(degraded: Any, four: Questions) -> None:
     assert found["files"]["MMR_LOW_LEVEL_HIGH"]["overall"]["rw"] == 2
     assert "lens_blur" in report.mmr_table(found)
     assert (degraded.root / "out" / "by_operator.csv").is_file()
+
+
+def test_severities_rise(degraded: Any, four: Questions) -> None:
+    for severity in ("LOW", "MID", "I0300"):
+        degraded.manifest(f"MMR_LOW_LEVEL_{severity}", dict.fromkeys(map(str, range(8)), "graffiti"))
+        shutil.copy(degraded.results / "m_MMR_CLEAN.jsonl", degraded.results / f"m_MMR_LOW_LEVEL_{severity}.jsonl")
+    shutil.copy(degraded.results / "m_MMR_CLEAN.jsonl", degraded.results / "m_MMR.jsonl")
+    found = score_mmr(Settings(str(four.path), str(degraded.results), str(degraded.root / "out"), build=str(degraded.build)))
+    assert list(found["files"]) == ["MMR", "MMR_CLEAN", *(f"MMR_LOW_LEVEL_{s}" for s in ("LOW", "I0300", "MID", "HIGH")), "MMR_motion_blur"]
+    assert [r["severity"] for r in found["by_severity"]] == ["low", "0.3", "mid", "high"]
 
 
 def test_a_pair_whose_questions_got_two_operators_counts_for_none(degraded: Any, four: Questions) -> None:

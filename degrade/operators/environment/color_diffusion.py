@@ -43,9 +43,11 @@ class ColorDiffusion(Operator[Params]):
     def draw(self, size: Size, intensity: float, stream: Stream) -> Params:
         if intensity <= SPOTS_FROM:
             return Params(())
-        ranges = (0, size[1] - 1), (0, size[0] - 1), RADII, VALUES
-        marks = stream.uniforms("spots", int(SPOTS * intensity), len(ranges)).tolist()
-        return Params(tuple((*(randint(u, *r) for u, r in zip(mark, ranges, strict=True)),) for mark in marks))  # type: ignore[misc]
+        height, width = size
+        marks = stream.uniforms("spots", int(SPOTS * intensity), 4).tolist()
+        return Params(
+            tuple((randint(x, 0, width - 1), randint(y, 0, height - 1), randint(r, *RADII), randint(v, *VALUES)) for x, y, r, v in marks)
+        )
 
     def check(self, size: Size, intensity: float, params: Params) -> None:
         for spot in params.spots:

@@ -46,9 +46,9 @@ class BlockExchange(Operator[Params]):
         block = block_size(size, intensity)
         if not block:
             return Params(())
-        last = (size[0] // block - 1, size[1] // block - 1) * 2
-        marks = stream.uniforms("swaps", int(SWAPS * intensity), 4)
-        return Params(tuple((*(randint(u, 0, end) for u, end in zip(mark, last, strict=True)),) for mark in marks.tolist()))  # type: ignore[misc]
+        row, column = size[0] // block - 1, size[1] // block - 1  # the last ones
+        marks = stream.uniforms("swaps", int(SWAPS * intensity), 4).tolist()
+        return Params(tuple((randint(a, 0, row), randint(b, 0, column), randint(c, 0, row), randint(d, 0, column)) for a, b, c, d in marks))
 
     def check(self, size: Size, intensity: float, params: Params) -> None:
         block = block_size(size, intensity)
