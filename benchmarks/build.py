@@ -40,9 +40,8 @@ from degrade.config import BuildConfig
 from degrade.data import images, sample
 from degrade.draws import Stream
 from degrade.severity import intensity_of
-from tests.reference import REFERENCES
 
-from operators import ROOT, machine, noise
+from operators import REFERENCES, ROOT, machine, noise
 
 BENCHMARK, QUALITY = "Photographs", 95
 SMALL, LARGE = 512, (1536, 1024)  # pixels; width and height of the large ones
