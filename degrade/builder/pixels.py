@@ -19,6 +19,7 @@ from degrade.config import BuildConfig
 from degrade.data import cells, images
 from degrade.data.errors import RowError
 from degrade.data.rows import Row
+from degrade.kernels import layout
 from degrade.severity import intensity_of
 from degrade.suites import Variant
 
@@ -168,7 +169,7 @@ class Maker:
 
     def _encoded(self, image: Tensor, record: dict[str, Any] | None) -> Encoded | RowError:
         try:
-            return Encoded(images.encode(image, self.config.codec, self.config.quality), record)
+            return Encoded(images.encode(layout.channels_last(image), self.config.codec, self.config.quality), record)
         except RowError as error:  # of this row alone, not of those that are made with it
             return error
 

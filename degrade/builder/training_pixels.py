@@ -19,6 +19,7 @@ from degrade.builder.training_records import Line
 from degrade.config import ImagesConfig
 from degrade.data import images
 from degrade.data.errors import RowError
+from degrade.kernels import layout
 
 _OWN_CODEC = {".jpg": "jpeg", ".jpeg": "jpeg", ".webp": "webp"}
 
@@ -91,7 +92,7 @@ class Maker:
                 if isinstance(found, RowError):
                     raise found
                 image, record = degraded[id(member)]
-                data = images.encode(image, self._codec(member.name), self.config.quality)
+                data = images.encode(layout.channels_last(image), self._codec(member.name), self.config.quality)
             except RowError as error:
                 bad = bad or f"{member.name}: {error}"
                 lines.append({"name": member.name, "key": member.key, "status": "failed", "reason": str(error)})

@@ -87,12 +87,13 @@ def _scale_saturation_cpu(images: Tensor, keep: Tensor) -> Tensor:
     images, factors, size = images.contiguous(), keep.flatten().tolist(), images.shape[2] * images.shape[3]
     out = torch.empty(images.shape, dtype=torch.uint8, device="cpu")
     body = native.function("degrade_scale_saturation", *[native.POINTER] * 2, native.DOUBLE, *[native.INT] * 3)
-    blocks = -(-size // _PIXELS)
+    step = native.share(size, _PIXELS)
+    blocks = -(-size // step)
 
     def part(n: int) -> None:
         b, block = divmod(n, blocks)
-        first = block * _PIXELS
-        body(images[b].data_ptr(), out[b].data_ptr(), factors[b], size, first, min(size, first + _PIXELS))
+        first = block * step
+        body(images[b].data_ptr(), out[b].data_ptr(), factors[b], size, first, min(size, first + step))
 
     native.parallel(len(images) * blocks, part)
     return out

@@ -123,13 +123,14 @@ def _gaussian_blur_cpu(images: Tensor, kernel: Tensor, factor: Tensor) -> Tensor
     out = torch.empty(planes.shape, dtype=torch.uint8, device="cpu")
     lines = native.function("degrade_gaussian_lines", *[native.POINTER] * 4, *[native.INT] * 4)
     columns = native.function("degrade_gaussian_columns", *[native.POINTER] * 4, native.DOUBLE, *[native.INT] * 5)
-    blocks = -(-height // _ROWS)
+    step = native.share(height, _ROWS)
+    blocks = -(-height // step)
 
     def part(n: int) -> tuple[int, int, int, int, int]:
         """Plane, its image, the size of that one's kernel, first row and the row after the last."""
         plane, block = divmod(n, blocks)
         b = plane // channels
-        return plane, b, 2 * reaches[b] + 1, block * _ROWS, min(height, (block + 1) * _ROWS)
+        return plane, b, 2 * reaches[b] + 1, block * step, min(height, (block + 1) * step)
 
     def start_of(plane: int) -> int:
         return stored[plane * height * width :].data_ptr()

@@ -97,6 +97,13 @@ if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_pool.cache_clear)
 
 
+def share(length: int, usual: int) -> int:
+    """How much of ``length`` one call of a compiled body should do: ``usual``, so that threads find enough to share, or all if there is
+    one thread.  Every call lets go of the interpreter lock, and where others want it, getting it back takes longer than a short call.
+    """
+    return max(1, length if torch.get_num_threads() == 1 else min(length, usual))
+
+
 def parallel(count: int, work: Callable[[int], None]) -> None:
     """Call ``work(0)`` ... ``work(count - 1)``, each once, in any order, on ``torch.get_num_threads()`` threads.
 

@@ -79,12 +79,13 @@ def _add_noise_cpu(images: Tensor, keys: Tensor, quantiles: Tensor, deviation: T
     pairs, names, deviations = (count + 1) // 2, keys.tolist(), deviation.flatten().tolist()
     out = torch.empty(images.shape, dtype=torch.uint8, device="cpu")
     body = native.function("degrade_add_noise", *[native.POINTER] * 3, native.DOUBLE, *[native.INT] * 5)
-    blocks = -(-pairs // _PAIRS)
+    step = native.share(pairs, _PAIRS)
+    blocks = -(-pairs // step)
 
     def part(n: int) -> None:
         b, block = divmod(n, blocks)
-        first = block * _PAIRS
-        last = min(pairs, first + _PAIRS)
+        first = block * step
+        last = min(pairs, first + step)
         body(images[b].data_ptr(), quantiles.data_ptr(), out[b].data_ptr(), deviations[b], *names[b], count, first, last)
 
     native.parallel(len(images) * blocks, part)

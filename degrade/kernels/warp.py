@@ -24,12 +24,13 @@ def _move_rows_cpu(images: Tensor, shift: Tensor, rows: Tensor) -> Tensor:
     images, shift, rows = images.contiguous(), shift.contiguous(), rows.contiguous()
     out = torch.empty(images.shape, dtype=torch.uint8, device="cpu")
     body = native.function("degrade_move_rows", *[native.POINTER] * 5, *[native.INT] * 4)
-    blocks = -(-height // _ROWS)
+    step = native.share(height, _ROWS)
+    blocks = -(-height // step)
 
     def part(n: int) -> None:
         b, c, block = n // (channels * blocks), n // blocks % channels, n % blocks
         line = torch.empty(width + 1, dtype=torch.int16, device="cpu")  # unsigned in C
-        first, last = block * _ROWS, min(height, (block + 1) * _ROWS)
+        first, last = block * step, min(height, (block + 1) * step)
         places = shift[b].data_ptr(), rows[b].data_ptr()
         body(images[b, c].data_ptr(), *places, out[b, c].data_ptr(), line.data_ptr(), height, width, first, last)
 

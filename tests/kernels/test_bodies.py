@@ -8,11 +8,20 @@ import pytest
 import torch
 from torch import Tensor
 
-from degrade.kernels import colour, filter, marks, noise, quantize, warp
+from degrade.kernels import colour, filter, layout, marks, noise, quantize, warp
 
 BATCH = 3
 SIZES = [(1, 1), (1, 7), (9, 1), (2, 2), (17, 23), (67, 64), (3, 65), (70, 129), (130, 200)]
 EACH_SIZE = pytest.mark.parametrize("size", SIZES, ids=str)
+
+
+@pytest.fixture(autouse=True, params=[1, 2], ids=lambda count: f"{count} threads")
+def threads(request):
+    """Alone, a thread does in one call what several share out."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(request.param)
+    yield
+    torch.set_num_threads(before)
 
 
 def generator() -> torch.Generator:
@@ -62,6 +71,15 @@ def test_scale_rows(size):
         torch.tensor([[1.0], [0.01], [0.3]]).double(),
     ):
         same(quantize.scale_rows(given, factors), quantize.scale_rows_reference(given, factors))
+
+
+@EACH_SIZE
+def test_channels_last(size):
+    image = pixels(size)[0].contiguous()
+    for given in (image, pixels(size)[0], image.float(), image[:2], image.transpose(1, 2)):
+        moved = layout.channels_last(given)
+        assert torch.equal(moved, given)
+        assert moved.permute(1, 2, 0).is_contiguous()
 
 
 def test_scale_rows_of_every_level():

@@ -7,7 +7,10 @@
 
 #include <string.h>
 
-enum { BLOCK = 64 /* outputs that are summed in registers; scratch has room for so many more than its contents */ };
+enum {
+    BLOCK = 64, /* outputs that are summed in registers; scratch has room for so many more than its contents */
+    ROWS = 64   /* of which the columns are done at a time, so that what they read stays in the cache */
+};
 
 typedef void lines_t(const int16_t *line, const int32_t *pairs, int64_t count, uint16_t *out, int64_t width);
 typedef void columns_t(const uint16_t *stored, const int32_t *pairs, int64_t count, uint8_t *out, uint32_t *strip, double factor,
@@ -128,7 +131,7 @@ VECTOR_CLONES void degrade_gaussian_lines(const uint8_t *plane, const int32_t *k
 }
 
 /* stored: height x width as above, readable for BLOCK values more; out: levels times the factor, fractions dropped; strip: scratch of
-   (last - first + size + 4) BLOCK. Rows first..last - 1. */
+   (ROWS + size + 4) BLOCK. Rows first..last - 1. */
 void degrade_gaussian_columns(const uint16_t *stored, const int32_t *kernel, uint8_t *out, uint32_t *strip, double factor, int64_t height,
                               int64_t width, int64_t size, int64_t first, int64_t last) {
     int64_t reach = size / 2;
@@ -136,5 +139,6 @@ void degrade_gaussian_columns(const uint16_t *stored, const int32_t *kernel, uin
     lines_t *unused;
     columns_t *body;
     kernel = bodies(kernel, &size, scratch, &unused, &body);
-    body(stored, kernel, size, out, strip, factor, height, width, reach, first, last);
+    for (; first < last; first += ROWS)
+        body(stored, kernel, size, out, strip, factor, height, width, reach, first, last - first < ROWS ? last : first + ROWS);
 }
