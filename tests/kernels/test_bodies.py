@@ -18,10 +18,7 @@ EACH_SIZE = pytest.mark.parametrize("size", SIZES, ids=str)
 @pytest.fixture(autouse=True, params=[1, 2], ids=lambda count: f"{count} threads")
 def threads(request):
     """Alone, a thread does in one call what several share out."""
-    before = torch.get_num_threads()
     torch.set_num_threads(request.param)
-    yield
-    torch.set_num_threads(before)
 
 
 def generator() -> torch.Generator:
