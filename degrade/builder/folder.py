@@ -8,6 +8,7 @@ import os
 import platform
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -151,18 +152,19 @@ def _finish(config: BuildConfig, tables: Sequence[Table], report: BuildReport) -
             "files": {},
         }
     made = newly_published(output)
-    old_files = {stem: entry for known in before.values() for stem, entry in known["files"].items() if stem not in made}
+    entries = {stem: entry for known in before.values() for stem, entry in known["files"].items() if stem not in made}
+    there = [(path, manifest.header(path)) for path in sorted(output.glob("*" + manifest.SUFFIX))]
+    new = [(path, head, writers.shards(output, head["stem"], config.writer)) for path, head in there if head["stem"] not in entries]
+    with ThreadPoolExecutor(os.cpu_count()) as pool:  # hashing takes most of the time, and needs no lock
+        entries |= {head["stem"]: entry for (_, head, _), entry in zip(new, pool.map(lambda one: _describe(*one), new), strict=True)}
     data: dict[str, Any] = {}
-    for path in sorted(output.glob("*" + manifest.SUFFIX)):
-        head = manifest.header(path)
+    for _, head in there:
         stem, benchmark = head["stem"], head["benchmark"]
-        shards = writers.shards(output, stem, config.writer)
-        report.files += shards
-        entry = old_files.get(stem) or _describe(head, path, shards)
+        report.files += writers.shards(output, stem, config.writer)
         if benchmark not in benchmarks:  # of a build whose build.json is lost
             of_source = {name: head["source"][name] for name in ("kind", "sha256", "rows")}
             benchmarks[benchmark] = {**of_source, "complete": True, "failed": [], "empty": [], "without_options": [], "files": {}}
-        benchmarks[benchmark]["files"][stem] = entry
+        benchmarks[benchmark]["files"][stem] = entries[stem]
         data[stem] = {"class": suites.vlmevalkit_class(benchmark), "dataset": stem}
     report.without_options = {table.benchmark: list(table.scan.without_options) for table in tables if table.scan.without_options}
     if config.writer == "tsv":
@@ -194,7 +196,7 @@ def _finish(config: BuildConfig, tables: Sequence[Table], report: BuildReport) -
     staging.remove(output / staging.FOLDER)
 
 
-def _describe(head: dict[str, Any], path: Path, shards: Iterable[Path]) -> dict[str, Any]:
+def _describe(path: Path, head: dict[str, Any], shards: Iterable[Path]) -> dict[str, Any]:
     counts: dict[str, int] = {}
     for line in manifest.lines(path):
         counts[line["status"]] = counts.get(line["status"], 0) + 1
