@@ -101,7 +101,7 @@ def encode(image: Tensor, codec: str = "jpeg", quality: int = 95) -> bytes:
     if codec not in CODECS:
         raise ValueError(f"codec: got {codec!r}, want one of {', '.join(CODECS)}")
     pixels = image.permute(1, 2, 0).numpy()
-    if not pixels.flags.c_contiguous:
+    if pixels.strides != (3 * image.shape[2], 3, 1):  # not by the flags, which overlook the strides of a single row or column
         pixels = np.stack(tuple(image.numpy()), axis=-1)  # quicker than to copy the transposed array
     try:
         if codec == "jpeg":  # the bytes that Pillow would write, which holds Python's lock meanwhile

@@ -167,3 +167,12 @@ def test_jpeg_is_what_opencv_writes() -> None:
     theirs = cv2.imencode(".jpg", image[..., ::-1], [cv2.IMWRITE_JPEG_QUALITY, 95])[1].tobytes()
     ours = images.encode(torch.from_numpy(image).permute(2, 0, 1), "jpeg", 95)
     assert torch.equal(images.decode(ours), images.decode(theirs))
+
+
+@pytest.mark.parametrize("size", [(1, 1), (1, 5), (4, 1), (3, 2)])
+@pytest.mark.parametrize("codec", sorted(images.CODECS))
+def test_encoding_does_not_depend_on_the_layout_in_memory(size: tuple[int, int], codec: str) -> None:
+    image = torch.arange(3 * size[0] * size[1], dtype=torch.uint8).reshape(3, *size)
+    pixels = image.permute(1, 2, 0).contiguous().permute(2, 0, 1)
+    odd = torch.zeros(6, *size, dtype=torch.uint8)[::2].copy_(image)
+    assert images.encode(image, codec) == images.encode(pixels, codec) == images.encode(odd, codec)
