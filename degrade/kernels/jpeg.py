@@ -41,13 +41,13 @@ _CHROMINANCE = (
 # The 8-point DCT of libjpeg's islow method in units of 2^-13, times sqrt(8): its multiplications gathered into a matrix.  They are exact
 # in integers, so the order does not matter.  The basis functions are even or odd about the middle, so four columns tell all eight; the
 # inverse is the transpose.  10703 and 10704, 2259..2261 are sums of separately rounded constants.
-_EVEN = (
+EVEN = (
     (8192, 8192, 8192, 8192),
     (10703, 4433, -4433, -10703),
     (8192, -8192, -8192, 8192),
     (4433, -10704, 10704, -4433),
 )
-_ODD = (
+ODD = (
     (11363, 9633, 6437, 2260),
     (9633, -2259, -11362, -6436),
     (6437, -11362, 2261, 9633),
@@ -140,6 +140,13 @@ def _roundtrip_cpu(images: Tensor, tables: Tensor) -> Tensor:
     return out
 
 
+@_roundtrip_bytes.register_kernel("cuda")
+def _roundtrip_cuda(images: Tensor, tables: Tensor) -> Tensor:
+    from degrade.kernels.cuda import jpeg as body  # not every platform has Triton
+
+    return body.roundtrip(images, tables)
+
+
 def _codec(images: Tensor, tables: Tensor, arithmetic: _Arithmetic) -> Tensor:
     """RGB levels (B, 3, H, W) through the codec; ``tables`` in the dtype of ``images``, int32 or floating."""
     height, width = images.shape[2:]
@@ -154,7 +161,7 @@ def _codec(images: Tensor, tables: Tensor, arithmetic: _Arithmetic) -> Tensor:
     return _to_rgb(luma, chroma, arithmetic)
 
 
-def _fixed(value: float) -> int:
+def fixed(value: float) -> int:
     """A colour weight in libjpeg's units of 2^-16."""
     return int(value * 65536 + 0.5)
 
@@ -162,9 +169,9 @@ def _fixed(value: float) -> int:
 def _to_ycc(images: Tensor, arithmetic: _Arithmetic) -> tuple[Tensor, Tensor]:
     """Luma (B, 1, H, W) and chroma Cb, Cr (B, 2, H, W), all centred: 128 less than what JFIF stores."""
     red, green, blue = images.unbind(1)
-    luma = _fixed(0.299) * red + _fixed(0.587) * green + _fixed(0.114) * blue
-    cb = _fixed(0.5) * blue - _fixed(0.168735892) * red - _fixed(0.331264108) * green
-    cr = _fixed(0.5) * red - _fixed(0.418687589) * green - _fixed(0.081312411) * blue
+    luma = fixed(0.299) * red + fixed(0.587) * green + fixed(0.114) * blue
+    cb = fixed(0.5) * blue - fixed(0.168735892) * red - fixed(0.331264108) * green
+    cr = fixed(0.5) * red - fixed(0.418687589) * green - fixed(0.081312411) * blue
     # One less than half keeps the largest chroma at 255.
     return arithmetic.shift(luma, 16, 32768)[:, None] - 128, arithmetic.shift(torch.stack([cb, cr], 1), 16, 32767)
 
@@ -172,9 +179,9 @@ def _to_ycc(images: Tensor, arithmetic: _Arithmetic) -> tuple[Tensor, Tensor]:
 def _to_rgb(luma: Tensor, chroma: Tensor, arithmetic: _Arithmetic) -> Tensor:
     luma = luma[:, 0] + 128
     cb, cr = chroma.unbind(1)
-    red = luma + arithmetic.shift(_fixed(1.402) * cr, 16, 32768)
-    green = luma + arithmetic.shift(-_fixed(0.34414) * cb - _fixed(0.71414) * cr, 16, 32768)
-    blue = luma + arithmetic.shift(_fixed(1.772) * cb, 16, 32768)
+    red = luma + arithmetic.shift(fixed(1.402) * cr, 16, 32768)
+    green = luma + arithmetic.shift(-fixed(0.34414) * cb - fixed(0.71414) * cr, 16, 32768)
+    blue = luma + arithmetic.shift(fixed(1.772) * cb, 16, 32768)
     return quantize.clip(torch.stack([red, green, blue], 1), 0, 255)
 
 
@@ -234,14 +241,14 @@ def _dct(values: Tensor, dim: int) -> Tensor:
     x = values.unbind(dim)
     sums = [x[k] + x[7 - k] for k in range(4)]
     differences = [x[k] - x[7 - k] for k in range(4)]
-    even, odd = _products(_EVEN, sums), _products(_ODD, differences)
+    even, odd = _products(EVEN, sums), _products(ODD, differences)
     return torch.stack([term for pair in zip(even, odd, strict=True) for term in pair], dim)
 
 
 def _inverse_dct(values: Tensor, dim: int) -> Tensor:
     """The inverse (transposed) transform along ``dim``, in units of 2^-13."""
     x = values.unbind(dim)
-    even, odd = _products(_transposed(_EVEN), x[0::2]), _products(_transposed(_ODD), x[1::2])
+    even, odd = _products(_transposed(EVEN), x[0::2]), _products(_transposed(ODD), x[1::2])
     first = [e + o for e, o in zip(even, odd, strict=True)]
     last = [e - o for e, o in zip(even, odd, strict=True)]
     return torch.stack(first + last[::-1], dim)

@@ -30,6 +30,13 @@ def _cover_cpu(images: Tensor, canvas: Tensor) -> Tensor:
     return out
 
 
+@_cover_bytes.register_kernel("cuda")
+def _cover_cuda(images: Tensor, canvas: Tensor) -> Tensor:
+    from degrade.kernels.cuda import marks as body  # not every platform has Triton
+
+    return body.cover(images, canvas)
+
+
 def cover(images: Tensor, canvas: Tensor) -> Tensor:
     """(B, C, H, W) levels, covered by the first C channels of the (B, C + 1, H, W) uint8 ``canvas`` where its last one is not 0."""
     if images.dtype == torch.uint8:
@@ -69,6 +76,13 @@ def _add_glow_cpu(images: Tensor, marks: Tensor, kernel: Tensor, weight: Tensor,
 
     native.parallel(len(images) * channels, plane)
     return out
+
+
+@_add_glow_bytes.register_kernel("cuda")
+def _add_glow_cuda(images: Tensor, marks: Tensor, kernel: Tensor, weight: Tensor, colour: Tensor) -> Tensor:
+    from degrade.kernels.cuda import marks as body
+
+    return body.add_glow(images, marks, kernel, weight, colour)
 
 
 def add_glow(images: Tensor, marks: Tensor, kernel: Tensor, weight: Tensor, colour: Tensor) -> Tensor:

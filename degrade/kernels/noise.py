@@ -92,6 +92,13 @@ def _add_noise_cpu(images: Tensor, keys: Tensor, quantiles: Tensor, deviation: T
     return out
 
 
+@_add_noise_bytes.register_kernel("cuda")
+def _add_noise_cuda(images: Tensor, keys: Tensor, quantiles: Tensor, deviation: Tensor) -> Tensor:
+    from degrade.kernels.cuda import noise as body  # not every platform has Triton
+
+    return body.add_noise(images, keys, quantiles, deviation)
+
+
 def add_noise(images: Tensor, keys: Tensor, quantiles: Tensor, deviation: Tensor) -> Tensor:
     """trunc(images + deviation noise), stored in the dtype of (B, C, H, W) ``images``; noise as of ``normal``, deviation (B, 1, 1, 1)."""
     if images.dtype == torch.uint8:

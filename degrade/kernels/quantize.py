@@ -58,6 +58,13 @@ def _blend_cpu(first: Tensor, weight: Tensor, second: Tensor, other_weight: Tens
     return out
 
 
+@_blend_bytes.register_kernel("cuda")
+def _blend_cuda(first: Tensor, weight: Tensor, second: Tensor, other_weight: Tensor) -> Tensor:
+    from degrade.kernels.cuda import quantize as body  # not every platform has Triton
+
+    return body.blend(first, weight, second, other_weight)
+
+
 def blend(first: Tensor, weight: Tensor | float, second: Tensor, other_weight: Tensor | float) -> Tensor:
     """round(weight first + other_weight second), stored in the dtype of ``first``.
 
@@ -101,6 +108,13 @@ def _scale_rows_cpu(images: Tensor, factors: Tensor) -> Tensor:
 
     native.parallel(len(images) * channels, plane)
     return out
+
+
+@_scale_rows_bytes.register_kernel("cuda")
+def _scale_rows_cuda(images: Tensor, factors: Tensor) -> Tensor:
+    from degrade.kernels.cuda import quantize as body
+
+    return body.scale_rows(images, factors)
 
 
 def scale_rows(images: Tensor, factors: Tensor) -> Tensor:

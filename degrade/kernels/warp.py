@@ -38,6 +38,13 @@ def _move_rows_cpu(images: Tensor, shift: Tensor, rows: Tensor) -> Tensor:
     return out
 
 
+@_move_rows_bytes.register_kernel("cuda")
+def _move_rows_cuda(images: Tensor, shift: Tensor, rows: Tensor) -> Tensor:
+    from degrade.kernels.cuda import warp as body  # not every platform has Triton
+
+    return body.move_rows(images, shift, rows)
+
+
 def move_rows(images: Tensor, shift: Tensor, rows: Tensor) -> Tensor:
     """(B, C, H, W) levels sampled at (x + shift[b, y], rows[b, y]), bilinear, positions clipped to the image.
 
@@ -110,6 +117,13 @@ def _move_blocks_cpu(images: Tensor, block: Tensor, grid: Tensor, source: Tensor
 
     native.parallel(len(images) * channels, plane)
     return out
+
+
+@_move_blocks_bytes.register_kernel("cuda")
+def _move_blocks_cuda(images: Tensor, block: Tensor, grid: Tensor, source: Tensor) -> Tensor:
+    from degrade.kernels.cuda import warp as body  # not every platform has Triton
+
+    return body.move_blocks(images, block, grid, source)
 
 
 def move_blocks(images: Tensor, block: Tensor, grid: Tensor, source: Tensor) -> Tensor:
