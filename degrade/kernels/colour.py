@@ -99,6 +99,13 @@ def _scale_saturation_cpu(images: Tensor, keep: Tensor) -> Tensor:
     return out
 
 
+@_scale_saturation_bytes.register_kernel("cuda")
+def _scale_saturation_cuda(images: Tensor, keep: Tensor) -> Tensor:
+    from degrade.kernels.cuda import colour as body  # not every platform has Triton
+
+    return body.scale_saturation(images, keep)
+
+
 def scale_saturation(images: Tensor, keep: Tensor) -> Tensor:
     """(B, 3, H, W) levels with the saturation times ``keep`` (B, 1, 1, 1) floating; hue and value stay.
 

@@ -152,6 +152,13 @@ def _gaussian_blur_cpu(images: Tensor, kernel: Tensor, factor: Tensor) -> Tensor
     return out.view(images.shape)
 
 
+@_gaussian_blur_bytes.register_kernel("cuda")
+def _gaussian_blur_cuda(images: Tensor, kernel: Tensor, factor: Tensor) -> Tensor:
+    from degrade.kernels.cuda import filter as body  # not every platform has Triton
+
+    return body.gaussian_blur(images, kernel, factor)
+
+
 def gaussian_blur(images: Tensor, kernel: Tensor, factor: Tensor | None = None) -> Tensor:
     """trunc(factor blurred), stored in the dtype of ``images``.
 
@@ -224,6 +231,13 @@ def _correlate_cpu(images: Tensor, kernels: Tensor) -> Tensor:
     return out
 
 
+@_correlate_bytes.register_kernel("cuda")
+def _correlate_cuda(images: Tensor, kernels: Tensor) -> Tensor:
+    from degrade.kernels.cuda import filter as body
+
+    return body.correlate(images, kernels)
+
+
 def correlate(images: Tensor, kernels: Tensor) -> Tensor:
     """Correlate (B, C, H, W) levels with (B, K, K) int32 weights >= 0 in units of 1/65536 that sum to 1; anchor K // 2.
 
@@ -276,6 +290,13 @@ def _sharpen_cpu(images: Tensor, gain: Tensor, kept: float, mixed: float) -> Ten
 
     native.parallel(len(images) * channels, plane)
     return out
+
+
+@_sharpen_bytes.register_kernel("cuda")
+def _sharpen_cuda(images: Tensor, gain: Tensor, kept: float, mixed: float) -> Tensor:
+    from degrade.kernels.cuda import filter as body
+
+    return body.sharpen(images, gain, kept, mixed)
 
 
 def sharpen(images: Tensor, gain: Tensor, kept: float, mixed: float) -> Tensor:

@@ -42,9 +42,26 @@ def test_bodies_compile_to_exact_code(path: Path, tmp_path: Path):
 
 
 def test_the_operators_have_bodies_for_cuda():
-    out = run("-c", "from degrade.kernels import inpaint, mean_shift; import sys; print('triton' in sys.modules)")
+    modules = "colour, filter, inpaint, jpeg, marks, mean_shift, noise, quantize, warp"
+    out = run("-c", f"from degrade.kernels import {modules}; import sys; print('triton' in sys.modules)")
     assert out.strip() == "False"  # Triton waits for the first CUDA tensor
-    from degrade.kernels import inpaint, mean_shift
+    from degrade.kernels import colour, filter, inpaint, jpeg, marks, mean_shift, noise, quantize, warp
 
-    for operator in (mean_shift.mean_shift_climb, mean_shift.mean_shift_climb_backward, inpaint._inpaint):
+    for operator in (
+        mean_shift.mean_shift_climb,
+        mean_shift.mean_shift_climb_backward,
+        inpaint._inpaint,
+        quantize._blend_bytes,
+        quantize._scale_rows_bytes,
+        marks._cover_bytes,
+        marks._add_glow_bytes,
+        noise._add_noise_bytes,
+        jpeg._roundtrip_bytes,
+        warp._move_rows_bytes,
+        warp._move_blocks_bytes,
+        filter._gaussian_blur_bytes,
+        filter._correlate_bytes,
+        filter._sharpen_bytes,
+        colour._scale_saturation_bytes,
+    ):
         assert "cuda" in operator._backend_fns
