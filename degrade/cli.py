@@ -135,6 +135,8 @@ def _build(config: schema.BuildConfig) -> int:
             f"(all are in build.json): index {some}",
             file=sys.stderr,
         )
+    for benchmark, count in report.left_out.items():
+        print(f"{benchmark}: {_counted(count, 'row')} of the source left out, of another benchmark", file=sys.stderr)
     if report.failed:
         rows = _counted(len(report.failed), "row")
         print(f"{rows} could not be degraded (the first row is row 0):", *report.failed, sep="\n  ", file=sys.stderr)

@@ -74,7 +74,7 @@ class BuildConfig:
     )
     operators: list[str] | None = option(None, "the operators of the per-operator files; `all` for the sixteen", kind="operators")
     mixture: Any = option("mmd", "which operator a row of the mixed files gets: `mmd`, `training`, or weights as {operator: weight, ...}")
-    seed: int = option(0, "decides every draw, together with each image's key", least=0)
+    seed: int = option(0, "decides every draw, together with each image's key; a whole number of any size", least=0)
     writer: str = option("tsv", "format of the shards", choices=("tsv", "parquet", "webdataset"))
     codec: str = option("jpeg", "how degraded images are encoded", choices=("jpeg", "png", "webp"))
     quality: int = option(95, "quality of jpeg; png and webp are lossless", least=1, most=100)
@@ -82,7 +82,7 @@ class BuildConfig:
     tag: str = option("", "letters, digits, dots: added to all files' names, so that VLMEvalKit does not use images it unpacked before")
     on_error: str = option(
         "fail",
-        "rows that cannot be degraded: `fail` at the end, `skip` them in every variant, or `keep` their clean cell (both non-standard)",
+        "rows that cannot be degraded: `fail` at the end, `skip` them in every variant, or `keep` their original cell (both non-standard)",
         choices=("fail", "skip", "keep"),
     )
     orientation: bool = option(True, "turn images upright as their EXIF data say, as the published files were")
@@ -109,7 +109,7 @@ class ImagesConfig:
         "outputs/images", "the folder for the degraded images and their records; an interrupted run is resumed", path="folder"
     )
     mixture: Any = option("training", "which operator an image gets: `training`, `mmd`, or weights as {operator: weight, ...}")
-    seed: int = option(0, "decides every draw, together with each image's name", least=0)
+    seed: int = option(0, "decides every draw, together with each image's name; a whole number of any size", least=0)
     codec: str = option(
         "same",
         "how degraded images are encoded; the names stay. `same`: JPEG files as jpeg, WebP files as webp, all others as png",

@@ -18,6 +18,7 @@ from degrade.data import cells, images, manifest, staging
 from degrade.data.errors import RowError, SourceError
 from degrade.data.rows import Encoded, Row, Source
 from degrade.data.sources import SUFFIXES
+from degrade.data.sources.cell_images import image_cell
 from degrade.data.staging import FolderError
 from degrade.data.writers import reading
 
@@ -125,7 +126,8 @@ def _verify_training(
             report.rows += last != "shard"
             report.images += last == "ok"
             if last == "failed":
-                report.problems.append(f"{line['name']} could not be degraded: {line['reason']}")
+                name = line["name"] if path.name == training_records.RECORDS else f"{training_records.shard_of(path)}, {line['name']}"
+                report.problems.append(f"{name} could not be degraded: {line['reason']}")
             elif last == "shard" or path.name == training_records.RECORDS:
                 wanted.append((folder / line["name"], line["sha256"], path.name))
                 if base:
@@ -171,7 +173,7 @@ def _vlmevalkit(folder: Path, found: dict[str, Any]) -> Iterator[str]:
     try:
         named = {stem: entry["dataset"] for stem, entry in staging.read_json(path)["data"].items()}
     except (FolderError, KeyError, TypeError, AttributeError) as error:
-        yield f"{path.name} cannot be read: {error}"
+        yield f"{path.name} cannot be read: {f'it lacks {error}' if isinstance(error, KeyError) else error}"
         return
     if missing := [stem for stem in wanted if named.get(stem) != stem]:
         yield f"{path.name} does not name {', '.join(missing)}"
@@ -203,6 +205,29 @@ def _open(folder: Path, stem: str, entry: dict[str, Any], sample: int, report: V
     return _Shard(stem, head, path, shards, chosen, report)
 
 
+AROUND = 40
+"""Characters shown on either side of where two texts begin to differ."""
+
+
+def _differing(found: str | None, wanted: str | None) -> str:
+    """Two cells that differ; of long ones, what stands around the first difference.
+
+    >>> _differing("2.5", "2.50"), _differing("2", None)
+    ("'2.5' where the source has '2.50'", "'2' where the source has None")
+    """
+    one, two = found or "", wanted or ""
+    at = next((n for n, (a, b) in enumerate(zip(one, two, strict=False)) if a != b), min(len(one), len(two)))
+    place = f"from character {at} on (the first is 0), " if max(len(one), len(two)) > 2 * AROUND else ""
+    return f"{place}{_piece(found, at)} where the source has {_piece(wanted, at)}"
+
+
+def _piece(text: str | None, at: int) -> str:
+    if text is None or len(text) <= 2 * AROUND:
+        return repr(text)
+    start, end = max(0, at - AROUND), at + AROUND
+    return f"{'...' if start else ''}{text[start:end]!r}{'...' if end < len(text) else ''}"
+
+
 class _Once:
     """A source row's images, read when first asked for."""
 
@@ -215,6 +240,9 @@ class _Once:
         if self._images is None:
             self._images = self._table.images(self._row)
         return self._images.parts
+
+    def cell(self) -> str:
+        return image_cell(self._table, self._row)
 
 
 class _Shard:
@@ -264,7 +292,7 @@ class _Shard:
         self._report.rows += 1
         for name in texts.keys() | found.texts.keys():
             if texts.get(name) != found.texts.get(name):
-                self._problem(f"{where}, column {name}: {found.texts.get(name)!r} where the source has {texts.get(name)!r}")
+                self._problem(f"{where}, column {name}: {_differing(found.texts.get(name), texts.get(name))}")
         hashes = [hashlib.sha256(data).hexdigest() for data in found.images]
         if status == "ok":
             self._images(where, row.number, lines, hashes, source)
@@ -272,7 +300,7 @@ class _Shard:
             self._awaited.append((row.number, lines[0]["payload"], hashes if found.cell is None else [found.cell]))
         elif status == "empty" and (hashes or not cells.is_empty(found.cell or "")):
             self._problem(f"{where}: an image where the source has none")
-        elif status == "kept" and found.cell not in (None, row.cells[source.columns.index("image")]):
+        elif status == "kept" and found.cell not in (None, source.cell()):
             self._problem(f"{where}: the image cell was to be kept and is another")
 
     def _images(self, where: str, number: int, lines: list[dict[str, Any]], hashes: list[str], source: _Once) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import errno
 import hashlib
 import os
 import platform
@@ -59,32 +58,27 @@ def build(config: BuildConfig, progress: Progress | None = None, announce: Calla
     output = Path(config.output)
     begun = time.monotonic()
     report = BuildReport(output)
-    try:
-        with staging.locked(output), images.quiet():
-            tables = open_tables(config)
-            if config.overwrite:
-                _clear(output)
-            _refuse_other_settings(output, config, tables)
-            if announce:
-                announce(estimate_of(config, tables))
-            staged = output / staging.FOLDER
-            staged.mkdir(exist_ok=True)
-            staging.write_json(staged / "settings.json", facts_of(config, {t.benchmark: t.sha256 for t in tables}))
-            done, total = 0, sum(len(table.scan.entries) for table in tables)
-            for table in tables:
+    with staging.resumable(output), staging.locked(output), images.quiet():
+        tables = open_tables(config)
+        if config.overwrite:
+            _clear(output)
+        _refuse_other_settings(output, config, tables)
+        if announce:
+            announce(estimate_of(config, tables))
+        staged = output / staging.FOLDER
+        staged.mkdir(exist_ok=True)
+        staging.write_json(staged / "settings.json", facts_of(config, {t.benchmark: t.sha256 for t in tables}))
+        done, total = 0, sum(len(table.scan.entries) for table in tables)
+        for table in tables:
 
-                def rows_done(rows: int, before: int = done) -> None:
-                    if progress:
-                        progress(before + rows, total)
+            def rows_done(rows: int, before: int = done) -> None:
+                if progress:
+                    progress(before + rows, total)
 
-                build_table(config, table, report, rows_done)
-                done += len(table.scan.entries)
-            report.seconds = time.monotonic() - begun
-            _finish(config, tables, report)
-    except OSError as error:
-        if error.errno in (errno.ENOSPC, errno.EDQUOT):
-            raise FolderError(f"no space left in {output}. What is done is kept: make room, and the same command goes on") from error
-        raise
+            build_table(config, table, report, rows_done)
+            done += len(table.scan.entries)
+        report.seconds = time.monotonic() - begun
+        _finish(config, tables, report)
     return report
 
 
@@ -149,6 +143,7 @@ def _finish(config: BuildConfig, tables: Sequence[Table], report: BuildReport) -
             "failed": [asdict(bad) for bad in report.failed if bad.benchmark == table.benchmark],
             "empty": [asdict(bad) for bad in report.empty if bad.benchmark == table.benchmark],
             "without_options": list(table.scan.without_options),
+            "left_out": table.scan.left_out,
             "files": {},
         }
     made = newly_published(output)
@@ -163,10 +158,12 @@ def _finish(config: BuildConfig, tables: Sequence[Table], report: BuildReport) -
         report.files += writers.shards(output, stem, config.writer)
         if benchmark not in benchmarks:  # of a build whose build.json is lost
             of_source = {name: head["source"][name] for name in ("kind", "sha256", "rows")}
-            benchmarks[benchmark] = {**of_source, "complete": True, "failed": [], "empty": [], "without_options": [], "files": {}}
+            rows: dict[str, Any] = {"failed": [], "empty": [], "without_options": [], "left_out": 0}
+            benchmarks[benchmark] = {**of_source, "complete": True, **rows, "files": {}}
         benchmarks[benchmark]["files"][stem] = entries[stem]
         data[stem] = {"class": suites.vlmevalkit_class(benchmark), "dataset": stem}
     report.without_options = {table.benchmark: list(table.scan.without_options) for table in tables if table.scan.without_options}
+    report.left_out = {table.benchmark: table.scan.left_out for table in tables if table.scan.left_out}
     if config.writer == "tsv":
         report.vlmevalkit = output / VLMEVALKIT_FILE
         report.stale = [folder for folder in (_cache() / stem for stem in data) if folder.is_dir()]

@@ -23,7 +23,7 @@ def read_report(folder: Path) -> dict[str, Any]:
     """
     path = folder / REPORT_FILE
     if not path.is_file():
-        raise staging.FolderError(f"{path} is not there: give the build's command again, which writes it and leaves what is done alone")
+        raise staging.FolderError(f"{path} is not there: give the build's command again, which makes the files anew, and it with them")
     found = staging.read_json(path)
     try:
         if found["format"] != FORMAT:
@@ -82,6 +82,7 @@ class BuildReport:
         failed: rows that could not be used, of all sources.
         empty: rows without an image, kept as they are.
         without_options: by benchmark, the indices of rows whose options could not be split from the question, which stays whole.
+        left_out: by benchmark, how many rows of the source belong to another benchmark, and are in no file.
         unpublished: benchmarks whose files were not written because of failed rows.
         vlmevalkit: the configuration for VLMEvalKit, which reads no other files than TSV.
         stale: folders in which VLMEvalKit keeps images of files of these names: remove them if they were unpacked from another build.
@@ -94,6 +95,7 @@ class BuildReport:
     failed: list[BadRow] = field(default_factory=list)
     empty: list[BadRow] = field(default_factory=list)
     without_options: dict[str, list[str]] = field(default_factory=dict)
+    left_out: dict[str, int] = field(default_factory=dict)
     unpublished: list[str] = field(default_factory=list)
     vlmevalkit: Path | None = None
     stale: list[Path] = field(default_factory=list)

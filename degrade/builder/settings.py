@@ -59,6 +59,8 @@ def differences(held: Mapping[str, Any], asked: Mapping[str, Any]) -> list[str]:
 
     >>> differences({"codec": "jpeg", "quality": 95, "mixture": {"graffiti": 1.0}}, {"codec": "png", "mixture": {"lens_blur": 1.0}})
     ['codec (there: jpeg, now: png)', 'mixture (lens_blur there: 0, now: 1; graffiti there: 1, now: 0)']
+    >>> differences({"tag": ""}, {"tag": "v2"})
+    ["tag (there: '', now: v2)"]
     """
     found = []
     for name in sorted({*held, *asked}):
@@ -73,7 +75,8 @@ def differences(held: Mapping[str, Any], asked: Mapping[str, Any]) -> list[str]:
             operators = [o for o in degrade.OPERATORS if old.get(o, 0) != new.get(o, 0)]
             found.append(f"mixture ({'; '.join(f'{o} there: {old.get(o, 0):g}, now: {new.get(o, 0):g}' for o in operators)})")
         else:
-            found.append(f"{name} (there: {old}, now: {new})")
+            there, now = ("''" if value == "" else value for value in (old, new))
+            found.append(f"{name} (there: {there}, now: {now})")
     return found
 
 
@@ -99,6 +102,7 @@ def check_pixels(alpha: str, max_pixels: int) -> None:
 def check_config(config: BuildConfig) -> None:
     check(config)
     check_pixels(config.alpha, config.max_pixels)
+    device(config.device)
     if config.tag and not re.fullmatch(r"[A-Za-z0-9.]*[A-Za-z0-9][A-Za-z0-9.]*", config.tag):
         raise ConfigError(f"tag: got {config.tag!r}, want letters, digits and dots only, and not dots alone")
     if given := [name for name in ("questions", "images") if getattr(config, name) is not None and config.source != MMR]:

@@ -19,6 +19,7 @@ from degrade.config import BuildConfig
 from degrade.data import cells, images, manifest, staging, text, writers
 from degrade.data.errors import SourceError
 from degrade.data.rows import Row
+from degrade.data.sources.cell_images import image_cell
 from degrade.data.staging import FolderError
 from degrade.engines import local
 from degrade.severity import intensity_of
@@ -143,8 +144,9 @@ def _emit(
         state.bad[row.number] = reason
         if config.on_error == "fail":
             return
+    original = image_cell(table.source, row) if reason and config.on_error == "keep" else row.cells[column]
     for stem in stems:
-        cell, entries = row.cells[column], [base]
+        cell, entries = original, [base]
         if reason:
             entries = [{**base, "status": _STATUS[config.on_error], "reason": reason}]
         elif entry.kind == "reference":
@@ -202,20 +204,24 @@ def _publish(config: BuildConfig, table: Table, folder: Path, state: State) -> N
 
 
 def _drop_late(config: BuildConfig, table: Table, shard: Path, lines: Path, state: State) -> None:
-    """Take out rows whose shared image, further down, turned out bad after they had been written."""
+    """Take out, or give back their own cell, rows whose shared image, further down, turned out bad after they had been written."""
     entries = table.scan.entries
     late = {n for n in state.bad if entries[n].kind == "reference" and entries[n].payload > n}
     if not late:
         return
-    indices = {entries[n].index.encode("utf-8") for n in late}
-    if config.on_error == "skip":
-        with shard.open("rb") as old, shard.with_suffix(".late").open("wb") as new:
-            at = table.source.columns.index("index")
-            for _, raw in text.records(old, str(shard)):
-                if raw[at] not in indices:
-                    new.write(text.line([cell.decode("utf-8") for cell in raw]))
-            os.fsync(new.fileno())
-        os.replace(shard.with_suffix(".late"), shard)
+    by_index = {entries[n].index.encode("utf-8"): n for n in late}
+    at, column = table.source.columns.index("index"), table.source.columns.index("image")
+    with shard.open("rb") as old, shard.with_suffix(".late").open("wb") as new:
+        for _, raw in text.records(old, str(shard)):
+            row = [cell.decode("utf-8") for cell in raw]
+            if (n := by_index.get(raw[at])) is not None:
+                if config.on_error == "skip":
+                    continue
+                row[column] = next(iter(table.source.rows(n))).cells[column]
+            new.write(text.line(row))
+        new.flush()
+        os.fsync(new.fileno())
+    os.replace(shard.with_suffix(".late"), shard)
     with lines.with_suffix(".late").open("wb") as file:
         file.write(manifest.dump(manifest.header(lines)))
         for line in manifest.lines(lines):

@@ -47,7 +47,8 @@ def open_tables(config: BuildConfig) -> list[Table]:
     for source in open_sources(config.source, **places):
         scan = source.scan()
         if not scan.entries:
-            raise SourceError(f"{source.path} has no rows")
+            others = f" of {source.benchmark}: all {scan.left_out} are of another benchmark" if scan.left_out else ""
+            raise SourceError(f"{source.path} has no rows{others}")
         wanted = {variant.stem(source.benchmark, config.tag): variant for variant in variants(config)}
         if official := set(wanted) & set(suites.BENCHMARKS):
             raise FolderError(f"a file may not have an official benchmark's own name: {official.pop()}")
@@ -108,6 +109,7 @@ def estimate_of(config: BuildConfig, tables: Sequence[Table]) -> Estimate:
         done += [shard_name(stem, config.writer) for stem in table.wanted if stem not in missing]
         rows += len(table.scan.entries)
         count += len(payloads)
+        size += len(missing) * table.scan.text_bytes
         if missing and payloads:
             pixels = _pixels(table, payloads)
             size += len(missing) * pixels * _BYTES_A_PIXEL[config.codec] * 4 / 3

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import errno
 import time
 from collections.abc import Callable, Sequence
 from contextlib import closing
@@ -12,9 +11,9 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 from degrade.builder.pixels import windows
-from degrade.builder.settings import check_pixels, differences, libraries, weights
+from degrade.builder.settings import check_pixels, device, differences, libraries, weights
 from degrade.builder.training_pixels import Maker
-from degrade.builder.training_records import FORMAT, RECORDS, header, lines
+from degrade.builder.training_records import FORMAT, RECORDS, header, lines, shard_of
 from degrade.builder.training_units import Unit, units_of
 from degrade.config import ImagesConfig, check
 from degrade.data import images, manifest, staging
@@ -30,7 +29,8 @@ class ImagesReport:
         output: the folder.
         made: how many images this run has written; there: how many an earlier run had.
         failed: images that could not be used, one text each.
-        notes: what else is to be said, one text each: outputs made again because they had changed, or left although their source is gone.
+        notes: what else is to be said, one text each: outputs made again because they had changed or were missing, or left although their
+            source is gone.
     """
 
     output: Path
@@ -64,32 +64,28 @@ def degrade_images(
     """
     check(config)
     check_pixels(config.alpha, config.max_pixels)
+    device(config.device)
     begun = time.monotonic()
     source, output = Path(config.source).expanduser(), Path(config.output)
     units = units_of(source, output)
     report = ImagesReport(output)
-    try:
-        with staging.locked(output), images.quiet():
-            if config.overwrite:
-                _clear(output, report)
-            _refuse_other_settings(output, config)
-            todo = _look(units, report)
-            if announce:
-                counts = [unit.left() for unit in todo]
-                announce(None if None in counts else sum(filter(None, counts)), report.there)
-            for unit in todo:
-                if not config.overwrite:
-                    unit.refuse_foreign()
-                _stage(config, unit, report, progress)
-                unit.publish()
-            for unit in units:
-                failed = (line for line in lines(unit.records) if line["status"] == "failed")
-                report.failed += [f"{unit.source}, {line['name']}: {line['reason']}" for line in failed]
-            staging.remove(output / staging.FOLDER)
-    except OSError as error:
-        if error.errno in (errno.ENOSPC, errno.EDQUOT):
-            raise FolderError(f"no space left in {output}. What is done is kept: make room, and the same command goes on") from error
-        raise
+    with staging.resumable(output), staging.locked(output), images.quiet():
+        if config.overwrite:
+            _clear(output, report)
+        _refuse_other_settings(output, config)
+        todo = _look(units, report)
+        if announce:
+            counts = [unit.left() for unit in todo]
+            announce(None if None in counts else sum(filter(None, counts)), report.there)
+        for unit in todo:
+            if not config.overwrite:
+                unit.refuse_foreign()
+            _stage(config, unit, report, progress)
+            unit.publish()
+        for unit in units:
+            failed = (line for line in lines(unit.records) if line["status"] == "failed")
+            report.failed += [f"{unit.source}, {line['name']}: {line['reason']}" for line in failed]
+        staging.remove(output / staging.FOLDER)
     report.seconds = time.monotonic() - begun
     return report
 
@@ -98,18 +94,22 @@ def _look(units: Sequence[Unit], report: ImagesReport) -> list[Unit]:
     """Note what earlier runs have left, and return the units in which something is to be done."""
     todo: list[Unit] = []
     changed: list[str] = []
+    missing: list[str] = []
     known = {unit.records for unit in units}
-    others = (path.name.replace(manifest.SUFFIX, ".tar") for path in report.output.glob(f"*{RECORDS}") if path not in known)
+    others = (shard_of(path) for path in report.output.glob(f"*{RECORDS}") if path not in known)
     gone = sorted(name for name in others if (report.output / name).exists())
     for unit in units:
         found = unit.look()
         report.there += found.there
         changed += found.changed
+        missing += found.missing
         gone += found.gone
         if not found.complete:
             todo.append(unit)
     if changed:
         report.notes.append(f"made again, because they or their sources had changed: {_some(changed)}")
+    if missing:
+        report.notes.append(f"made again, because they were missing: {_some(missing)}")
     if gone:
         report.notes.append(f"left in {report.output}, though their sources are gone: {_some(gone)}")
     return todo
@@ -195,7 +195,7 @@ def _clear(output: Path, report: ImagesReport) -> None:
                 if not _leads_out(line["name"]):
                     (output / line["name"]).unlink(missing_ok=True)
         elif path in published:
-            (output / (path.name.removesuffix(manifest.SUFFIX) + ".tar")).unlink(missing_ok=True)
+            (output / shard_of(path)).unlink(missing_ok=True)
         if bad and path in published:
             report.notes.append(f"{len(bad)} damaged lines of {path}: images that only they named are left, unless the source has them too")
     staging.remove(output / staging.FOLDER)

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from degrade.builder.folder import sha256
+from degrade.data import manifest
 from degrade.data.staging import FolderError
 
 FORMAT = "degrade-images-1"
@@ -42,6 +43,11 @@ def header(path: Path) -> Line:
     except (ValueError, KeyError, TypeError):
         pass  # said below
     raise FolderError(f"{path} is not from `degrade images`, by its first line: choose another output folder, or move it away")
+
+
+def shard_of(records: Path) -> str:
+    """The name of the shard whose records a file holds."""
+    return records.name.removesuffix(manifest.SUFFIX) + ".tar"
 
 
 def lines(path: Path, length: int | None = None, bad: list[int] | None = None) -> Iterator[Line]:

@@ -28,12 +28,14 @@ class Found:
     Attributes:
         there: how many images are as their records say.
         changed: outputs that are made again, because they or their sources are not what the records say.
+        missing: outputs that are made again, because they are no longer there.
         gone: outputs whose source image is gone.
         complete: whether nothing is left to do.
     """
 
     there: int = 0
     changed: list[str] = field(default_factory=list)
+    missing: list[str] = field(default_factory=list)
     gone: list[str] = field(default_factory=list)
     complete: bool = False
 
@@ -110,6 +112,7 @@ class Folder:
             staging.remove(self.staged)  # its journal would speak of what is no longer there
         done: set[str] = set()
         changed: set[str] = set()
+        missing: set[str] = set()
         gone: set[str] = set()
         stale = False
         for line in chain(lines(self.records), lines(staged, synced)):
@@ -119,11 +122,13 @@ class Folder:
                 stale = True
             elif name not in self.times:
                 gone.add(name)
-            elif line["status"] == "ok" and name not in done and output.exists():
+            elif line["status"] == "ok" and not output.exists():
+                missing.add(name)
+            elif line["status"] == "ok" and name not in done:
                 (done if intact(line, self.source / name, output) else changed).add(name)
         self._left = sorted(self.times.keys() - done)
         complete = not self._left and not stale and not self.staged.exists()
-        return Found(len(done), sorted(changed - done), sorted(gone), complete)
+        return Found(len(done), sorted(changed - done), sorted(missing), sorted(gone), complete)
 
     def _stays(self, line: Line) -> bool:
         """Whether a line has its place in the records: its image is in the source, or still in the output."""
@@ -206,7 +211,7 @@ class Shard:
         elif state and state["source"] != self.stamp:
             staging.remove(self.staged)  # half of another shard
         if not self.output.exists() or not self.records.exists():
-            return Found()
+            return Found(missing=[self.output.name] if self.records.exists() else [])
         there, last, bad = 0, {"status": ""}, list[int]()
         for last in lines(self.records, bad=bad):
             there += last["status"] == "ok"

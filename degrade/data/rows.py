@@ -66,12 +66,16 @@ class Scan:
         sha256: of the whole source.
         image_bytes: about how many bytes of encoded images it holds.
         without_options: the indices of rows whose options could not be split from the question, which stays whole.
+        left_out: how many further rows the source has that belong to another benchmark, and so are none of this one.
+        text_bytes: about how many bytes its other cells hold.
     """
 
     entries: Sequence[Entry]
     sha256: str
     image_bytes: int
     without_options: Sequence[str] = ()
+    left_out: int = 0
+    text_bytes: int = 0
 
 
 class Source(Protocol):

@@ -14,7 +14,7 @@ import os
 import shutil
 import time
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
@@ -27,17 +27,44 @@ FOLDER = ".staging"
 JOURNAL = "journal.json"
 
 
+_FULL = {
+    errno.ENOSPC: ("no space left in {}", "make room"),
+    errno.EDQUOT: ("no space left in {}", "make room"),
+    errno.EFBIG: ("a file in {} may not grow further", "raise the limit of a file's size (ulimit -f)"),
+}
+
+
 class FolderError(ValueError):
     """An output folder that cannot be used; the message says why and what to do."""
 
 
 @contextmanager
+def resumable(folder: Path) -> Iterator[None]:
+    """Work on a folder's files, of which what is done is kept where the system refuses to go on.
+
+    Raises:
+        FolderError: where the folder is full, and in place of errors that name no file; the system's error is behind it.
+    """
+    try:
+        yield
+    except OSError as error:
+        if error.errno in _FULL:
+            what, remedy = _FULL[error.errno]
+        elif error.errno is not None and error.filename is None:
+            what, remedy = f"the work in {{}} has ended: {error.strerror}", "mend that"
+        else:
+            raise
+        raise FolderError(f"{what.format(folder)}. What is done is kept: {remedy}, and the same command goes on") from error
+
+
+@contextmanager
 def locked(folder: Path) -> Iterator[None]:
-    """Make `folder` and hold it alone; the lock goes with the process, however it ends.
+    """Make `folder` and hold it alone; the lock goes with the process, however it ends. A folder made for nothing is removed.
 
     Raises:
         FolderError: if another process holds it, or it cannot be made or written.
     """
+    made = [path for path in (folder, *folder.parents) if not path.exists()]
     make_folder(folder)
     try:
         if not os.access(folder, os.W_OK | os.X_OK):
@@ -52,6 +79,9 @@ def locked(folder: Path) -> Iterator[None]:
             raise FolderError(f"another build is at work in {folder}: wait for it, or choose another output folder") from error
         yield
     finally:
+        with suppress(OSError):  # there is something in it
+            for path in made:
+                path.rmdir()
         os.close(handle)
 
 

@@ -13,7 +13,7 @@ import torch
 
 import degrade
 from degrade import mixture
-from degrade.build import build, estimate, replay, variants
+from degrade.build import build, estimate, replay, variants, verify
 from degrade.builder import pixels
 from degrade.config import BuildConfig, ConfigError
 from degrade.data import images, manifest
@@ -243,6 +243,7 @@ def test_names(benchmark: Path, configure: Configure) -> None:
 def test_settings_that_cannot_be_used(benchmark: Path, configure: Configure, more: dict[str, object], named: str) -> None:
     with pytest.raises(ConfigError, match=named):
         build(configure(benchmark, **more))
+    assert not Path(configure(benchmark).output).exists()
 
 
 def test_an_estimate_writes_nothing(benchmark: Path, configure: Configure, tmp_path: Path) -> None:
@@ -254,6 +255,26 @@ def test_an_estimate_writes_nothing(benchmark: Path, configure: Configure, tmp_p
     build(configure(benchmark))
     guess = estimate(configure(benchmark))
     assert (guess.files, len(guess.done), guess.bytes) == ([], len(STEMS), 0)
+
+
+@pytest.mark.parametrize("kind", ["tsv", "parquet", "tar"])
+def test_an_estimate_counts_text(configure: Configure, tmp_path: Path, kind: str) -> None:
+    guesses = []
+    for name, question in (("short", ""), ("long", "\u4e2d" * 100_000)):
+        path = write_tsv(tmp_path / f"{name}.tsv", ("index", "image", "question"), [("1", picture(1), question), ("2", "1", question)])
+        if kind != "tsv":
+            writer = "webdataset" if kind == "tar" else kind
+            path = build(configure(path, name, writer=writer, variants=["clean"])).files[0]
+        guesses.append(estimate(configure(path)).bytes)
+    assert guesses[1] - guesses[0] == pytest.approx(len(STEMS) * 2 * 300_000, rel=0.01)
+
+
+def test_a_seed_of_any_size(benchmark: Path, configure: Configure) -> None:
+    seeds = (10**30, 10**30 + 1)
+    outputs = [build(configure(benchmark, f"{seed}", seed=seed, variants=["mixed"], severities=["high"])).output for seed in seeds]
+    assert json.loads((outputs[0] / "build.json").read_text())["seed"] == 10**30
+    assert verify(outputs[0]).ok
+    assert digests(outputs[0]) != digests(outputs[1])
 
 
 def test_what_is_announced_and_how_far_it_is(benchmark: Path, configure: Configure) -> None:

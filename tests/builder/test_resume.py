@@ -1,5 +1,6 @@
 """Killed at any moment, a build leaves nothing half-written and goes on to the same bytes."""
 
+import errno
 import json
 import os
 import random
@@ -172,7 +173,8 @@ def test_an_interrupted_build_refuses_other_settings(many: Path, configure: Conf
     assert build(configure(many, seed=1, overwrite=True)).ok
 
 
-def test_disk_full(many: Path, configure: Configure, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(("number", "message"), [(errno.ENOSPC, "no space left in .*out"), (errno.EFBIG, "a file in .*out may not grow")])
+def test_disk_full(many: Path, configure: Configure, monkeypatch: pytest.MonkeyPatch, number: int, message: str) -> None:
     expected = digests(build(configure(many, "whole")).output)
     append = staging.Growing.append
     left = [100]
@@ -180,12 +182,12 @@ def test_disk_full(many: Path, configure: Configure, monkeypatch: pytest.MonkeyP
     def full(self: staging.Growing, name: str, data: bytes) -> None:
         left[0] -= 1
         if left[0] < 0:
-            raise OSError(28, "No space left on device")
+            raise OSError(number, os.strerror(number))
         append(self, name, data)
 
     with monkeypatch.context() as patched:
         patched.setattr(staging.Growing, "append", full)
-        with pytest.raises(FolderError, match=r"no space left in .*out"):
+        with pytest.raises(FolderError, match=message):
             build(configure(many))
     assert not list(visible(Path(configure(many).output)))
     assert digests(build(configure(many)).output) == expected

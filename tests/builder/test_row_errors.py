@@ -13,6 +13,7 @@ from degrade import cli
 from degrade.build import build, verify
 from degrade.config import BuildConfig
 from degrade.data import manifest, writers
+from degrade.data.errors import SourceError
 from degrade.data.writers import reading
 
 from .conftest import digests, picture, write_tsv
@@ -103,6 +104,65 @@ def test_keep_leaves_the_cells_and_flags_them(bad: Path, configure: Configure) -
         assert [line["row"] for line in lines if line["status"] == "kept"] == BAD
     one = digests(report.output)
     assert one == digests(build(configure(bad, "again", on_error="keep", workers=3)).output)
+
+
+def test_keep_leaves_a_chain_of_references_as_it_was(tmp_path: Path, configure: Configure) -> None:
+    """Also where its end turns out bad after its first rows have been written."""
+    rows = [("1", "2"), ("2", "3"), ("3", BROKEN), ("4", picture(4)), ("5", "3")]
+    report = build(configure(write_tsv(tmp_path / "t.tsv", ("index", "image"), rows), on_error="keep", variants=["clean"]))
+    assert [row["image"] for row in table(report.files[0])][:3] == ["2", "3", BROKEN]
+    assert verify(report.output).problems == []
+
+
+@pytest.mark.parametrize("kind", ["folder", "image_path", "mmr"])
+@pytest.mark.parametrize("writer", ["tsv", "parquet", "webdataset"])
+def test_keep_gives_the_bytes_of_image_files(tmp_path: Path, configure: Configure, kind: str, writer: str) -> None:
+    folder = tmp_path / "pictures"
+    folder.mkdir()
+    contents = {"a": base64.b64decode(picture(1)), "b": base64.b64decode(BROKEN), "c": b"short", "d": b""}
+    for name, data in contents.items():
+        (folder / f"{name}.png").write_bytes(data)
+    more: dict[str, object] = {"on_error": "keep", "writer": writer, "variants": ["mixed"], "severities": ["low"]}
+    source = folder
+    if kind == "image_path":
+        source = write_tsv(tmp_path / "t.tsv", ("index", "image_path"), [(n, f"pictures/{n}.png") for n in (*contents, "gone")])
+    elif kind == "mmr":
+        asked = [(name, kind) for name in contents for kind in ("POS", "NEG")]
+        fields = [{"id": f"a/{n}", "image": f"{n}.png", "question": "q", "ground_truth": "A", "question_type": k} for n, k in asked]
+        (tmp_path / "q.json").write_text(json.dumps(fields))
+        source, more = Path("mmr"), {**more, "questions": str(tmp_path / "q.json"), "images": str(folder)}
+    report = build(configure(source, **more))
+    assert verify(report.output).problems == []
+    rows = list(reading.rows(report.files))
+    bad = rows[2:] if kind == "mmr" else rows[1:]
+    each = 2 if kind == "mmr" else 1
+    assert [row.images for row in bad[: 3 * each]] == [(data,) if data else () for data in [*contents.values()][1:] for _ in range(each)]
+    if writer == "tsv":
+        assert bad[0].cell == BROKEN
+        forged = report.files[0].read_bytes().replace(BROKEN.encode(), b"")
+        report.files[0].write_bytes(forged)
+        assert any("the image cell was to be kept and is another" in problem for problem in verify(report.output).problems)
+
+
+def test_rows_of_another_benchmark_are_counted(tmp_path: Path, configure: Configure, capsys: pytest.CaptureFixture[str]) -> None:
+    cell = {"bytes": base64.b64decode(picture(1)), "path": "1.png"}
+    rest = {"task": "Count", "image": cell, "question": "q", "choices": ["3", "2"], "answer": "(B)"}
+    source = tmp_path / "cv.parquet"
+    kinds = ["2D", "3D", "2D", "3D", "3D"]
+    pq.write_table(pa.Table.from_pylist([{"idx": n, "type": kind, **rest} for n, kind in enumerate(kinds)]), source)
+    config = configure(source, variants=["clean"])
+    assert cli._build(config) == cli.DONE
+    assert "CV-Bench-2D: 3 rows of the source left out, of another benchmark\n" in capsys.readouterr().err
+    report = build(config)
+    assert report.left_out == {"CV-Bench-2D": 3}
+    said = json.loads((report.output / "build.json").read_text())["benchmarks"]["CV-Bench-2D"]
+    assert (said["rows"], said["left_out"]) == (2, 3)
+    pq.write_table(pa.Table.from_pylist([{"idx": 0, "type": "3D", **rest}]), source)
+    with pytest.raises(SourceError, match="no rows of CV-Bench-2D: all 1 are of another benchmark"):
+        build(config)
+    good = write_tsv(tmp_path / "good.tsv", ("index", "image"), [("1", picture(1))])
+    assert cli._build(configure(good, "good", variants=["clean"])) == cli.DONE
+    assert "left out" not in capsys.readouterr().err
 
 
 def test_no_degraded_file_holds_a_clean_image(bad: Path, configure: Configure) -> None:

@@ -1,5 +1,6 @@
 """``degrade images``: the same names out, resumable, the draws of ``RandomDegradation``."""
 
+import errno
 import hashlib
 import io
 import json
@@ -241,7 +242,9 @@ def test_what_is_gone_is_made_again(request: pytest.FixtureRequest, what: str, g
     report = degrade_images(configure(source))
     made = 6 if what == "shards" else len(gone)
     assert (report.made, report.there) == (made, first.made - made)
+    assert report.notes == [f"made again, because they were missing: {', '.join(gone)}"]
     assert tree(report.output) == before
+    assert degrade_images(configure(source)).notes == []
 
 
 @pytest.mark.parametrize(("what", "gone"), [("folder", "a.jpg"), ("shards", "train-000000.tar")])
@@ -481,6 +484,17 @@ def test_verify_names_images_that_could_not_be_degraded(folder: Path) -> None:
     assert problem.startswith("bad.jpg could not be degraded: ")
 
 
+def test_a_file_that_may_not_grow(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(self: staging.Growing, name: str, data: bytes) -> None:
+        raise OSError(errno.EFBIG, os.strerror(errno.EFBIG))
+
+    with monkeypatch.context() as patched:
+        patched.setattr(staging.Growing, "append", full)
+        with pytest.raises(FolderError, match=r"a file in .*out may not grow further\. What is done is kept"):
+            degrade_images(configure(folder))
+    assert degrade_images(configure(folder)).made == 6
+
+
 def test_bad_images_are_listed_and_never_clean(folder: Path, shards: Path) -> None:
     (folder / "bad.jpg").write_bytes((folder / "a.jpg").read_bytes()[:200])
     report = degrade_images(configure(folder))
@@ -503,6 +517,8 @@ def test_bad_images_are_listed_and_never_clean(folder: Path, shards: Path) -> No
     with tarfile.open(report.output / path.name) as archive:
         assert not [name for name in archive.getnames() if name.startswith("0003")]
     assert degrade_images(configure(shards, "tar")).failed == report.failed
+    problems = [problem.split(": ")[0] for problem in verify(report.output).problems]
+    assert problems == [f"{path.name}, {name} could not be degraded" for name in ("0003.jpg", "0003.second.png")]
 
 
 def test_what_is_refused(folder: Path, tmp_path: Path) -> None:
@@ -517,6 +533,9 @@ def test_what_is_refused(folder: Path, tmp_path: Path) -> None:
     (tmp_path / "empty").mkdir()
     with pytest.raises(SourceError, match="neither images nor"):
         degrade_images(configure(tmp_path / "empty"))
+    with pytest.raises(ConfigError, match="device: got 'nonsense'"):
+        degrade_images(configure(folder, device="nonsense"))
+    assert not Path(configure(folder).output).exists()
     degrade_images(configure(folder))
     with pytest.raises(FolderError, match=r"seed \(there: 0, now: 1\)"):
         degrade_images(configure(folder, seed=1))

@@ -87,6 +87,25 @@ def test_a_changed_cell(plain: Path) -> None:
     assert verify(plain).problems == ["MMStar_CLEAN: row 2, index '8', column answer: '2.5' where the source has '2.50'"]
 
 
+def test_of_a_long_cell_a_piece_is_shown(tmp_path: Path, configure: Configure) -> None:
+    from .conftest import picture, write_tsv
+
+    question = "".join(f"{n:07d} " for n in range(50_000))
+    source = write_tsv(tmp_path / "s" / "MMStar.tsv", ("index", "image", "question"), [("1", picture(1), question)])
+    output = build(configure(source, variants=["clean"])).output
+    path = output / "MMStar_CLEAN.tsv"
+    whole = path.read_bytes()
+    forge(path, lambda data: data.replace(b"0040000 ", b"004x000 "))
+    (problem,) = verify(output).problems
+    shown = question[320_003 - 40 : 320_003 + 40]
+    there = f"...{shown.replace('0040000', '004x000')!r}... where the source has ...{shown!r}..."
+    assert problem == f"MMStar_CLEAN: row 0, index '1', column question: from character 320003 on (the first is 0), {there}"
+    path.write_bytes(whole)
+    forge(path, lambda data: data.replace(question.encode(), b""))
+    (problem,) = verify(output).problems
+    assert f"from character 0 on (the first is 0), '' where the source has {question[:40]!r}..." in problem
+
+
 def test_another_image_and_another_reference(plain: Path) -> None:
     def swap(data: bytes) -> bytes:
         found = rows(data)
@@ -181,6 +200,8 @@ def test_the_configuration_for_vlmevalkit(benchmark: Path, configure: Configure,
     ):
         path.write_text(json.dumps({"model": {}, "data": data}))
         assert verify(output).problems == [problem]
+    path.write_text("{}")
+    assert verify(output).problems == ["vlmevalkit.json cannot be read: it lacks 'data'"]
     for content in ("{", "[]", '{"data": {"a": 1}}'):
         path.write_text(content)
         (problem,) = verify(output).problems
@@ -206,6 +227,6 @@ def test_a_report_that_is_missing_or_damaged(plain: Path, benchmark: Path, confi
         assert problem in found
     path.unlink()
     (found,) = verify(plain).problems
-    assert "build.json is not there: give the build's command again" in found
-    build(configure(benchmark, variants=["mixed", "clean"], severities=["low"]))
+    assert "build.json is not there: give the build's command again, which makes the files anew" in found
+    assert build(configure(benchmark, variants=["mixed", "clean"], severities=["low"])).rows > 0, "they are"
     assert verify(plain).ok

@@ -1,5 +1,6 @@
 """Staged files survive being killed; a folder belongs to one build."""
 
+import errno
 import os
 import subprocess
 import sys
@@ -8,6 +9,36 @@ from pathlib import Path
 import pytest
 
 from degrade.data import staging
+
+
+def test_a_folder_made_for_nothing_is_removed(tmp_path: Path) -> None:
+    (tmp_path / "there").mkdir()
+    for folder in (tmp_path / "a" / "b" / "c", tmp_path / "there"):
+        with pytest.raises(KeyError), staging.locked(folder):
+            raise KeyError
+    assert [path.name for path in tmp_path.iterdir()] == ["there"], "which was there before"
+    with staging.locked(tmp_path / "a" / "b"):
+        (tmp_path / "a" / "file").write_bytes(b"")
+    assert [path.name for path in (tmp_path / "a").iterdir()] == ["file"]
+
+
+@pytest.mark.parametrize(
+    ("number", "message"),
+    [
+        (errno.ENOSPC, "no space left in out. What is done is kept: make room, and"),
+        (errno.EDQUOT, "no space left in out. What is done is kept: make room, and"),
+        (errno.EFBIG, "a file in out may not grow further. What is done is kept: raise the limit of a file's size (ulimit -f), and"),
+        (errno.EIO, f"the work in out has ended: {os.strerror(errno.EIO)}. What is done is kept: mend that, and"),
+    ],
+)
+def test_errors_that_name_no_file_name_the_folder(number: int, message: str) -> None:
+    with pytest.raises(staging.FolderError) as caught, staging.resumable(Path("out")):
+        raise OSError(number, os.strerror(number))
+    assert str(caught.value) == f"{message} the same command goes on"
+    assert isinstance(caught.value.__cause__, OSError)
+    with pytest.raises(OSError, match="source") as other, staging.resumable(Path("out")):
+        raise OSError(errno.EIO, "x", "source")
+    assert not isinstance(other.value, ValueError)
 
 
 def test_growing_files_go_back_to_what_was_synced(tmp_path: Path) -> None:

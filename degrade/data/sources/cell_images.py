@@ -9,7 +9,7 @@ from pathlib import Path
 
 from degrade.data import cells
 from degrade.data.errors import RowError
-from degrade.data.rows import Encoded, Row
+from degrade.data.rows import Encoded, Row, Source
 
 
 class CellImages:
@@ -23,6 +23,18 @@ class CellImages:
         if not isinstance(found, cells.Payload):
             raise RowError("the row holds no image of its own")
         return Encoded(tuple(map(cells.from_base64, found.parts)), found.style)
+
+
+def image_cell(source: Source, row: Row) -> str:
+    """A row's image cell; where its images are files beside the table, these as a cell, "" where they cannot be read."""
+    cell = row.cells[source.columns.index("image")]
+    if cell:
+        return cell
+    try:
+        found = source.images(row)
+    except RowError:
+        return ""
+    return cell_of([part for part in found.parts if part], found.style != "single")
 
 
 def digest_of(paths: Sequence[Path]) -> str:

@@ -59,7 +59,7 @@ class MmrSource:
                 continue
             digest.update(f"{name}\0{len(data)}\0".encode() + data)
             size += len(data)
-        return Scan(resolve(indices, found), digest.hexdigest(), size)
+        return Scan(resolve(indices, found), digest.hexdigest(), size, text_bytes=self.path.stat().st_size)
 
     def rows(self, start: int = 0) -> Iterator[Row]:
         for number, question in enumerate(self._questions[start:], start=start):

@@ -53,12 +53,13 @@ class ParquetSource(CellImages):
         indices: list[str] = []
         found: list[tuple[Kind, str]] = []
         without_options: list[str] = []
-        size = 0
+        size = text_bytes = 0
         for row, reason in self._rows(0):
             indices.append(row.index)
             if self._layout.lacks_options(dict(zip(self.columns, row.cells, strict=True))):
                 without_options.append(row.index)
             cell = row.cells[1]
+            text_bytes += sum(len(text.encode()) for text in row.cells) - len(cell.encode())
             try:
                 if reason:
                     raise RowError(reason)
@@ -72,7 +73,8 @@ class ParquetSource(CellImages):
                     size += len(cell) * 3 // 4
             except RowError as error:
                 found.append(("broken", str(error)))
-        return Scan(resolve(indices, found), digest_of(self.paths), size, without_options)
+        left_out = sum(pq.read_metadata(path).num_rows for path in self.paths) - len(indices)
+        return Scan(resolve(indices, found), digest_of(self.paths), size, without_options, left_out, text_bytes)
 
     def rows(self, start: int = 0) -> Iterator[Row]:
         return (row for row, _ in self._rows(start))

@@ -64,7 +64,7 @@ class TsvSource:
         self._offsets = array("Q")
         indices: list[str] = []
         found: list[tuple[Kind, str]] = []
-        size = 0
+        size = text_bytes = 0
         with self.path.open("rb") as file:
             digest.update(file.read(self._first))
             bare: set[int] = set()
@@ -75,9 +75,10 @@ class TsvSource:
                 index, kind, detail = self._look(raw, len(indices), offset in bare)
                 indices.append(index)
                 found.append((kind, detail))
+                text_bytes += sum(map(len, raw)) - (len(raw[self._image]) if self._has_image and self._image < len(raw) else 0)
                 if kind == "payload":
                     size += len(raw[self._image]) * 3 // 4 if self._has_image else 0
-        return Scan(resolve(indices, found), digest.hexdigest(), size)
+        return Scan(resolve(indices, found), digest.hexdigest(), size, text_bytes=text_bytes)
 
     def _look(self, raw: list[bytes], number: int, bare: bool) -> tuple[str, Kind, str]:
         """Index, kind, and target or reason of one row; `bare` where it has a CR outside of quotes."""

@@ -38,14 +38,15 @@ class WebdatasetSource(CellImages):
         columns: dict[str, None] = {}
         indices: list[str] = []
         found: list[tuple[Kind, str]] = []
-        size = 0
+        size = text_bytes = 0
         for texts, images in self._samples():
             columns |= dict.fromkeys(name for name in texts if name not in ("index", "image"))
             indices.append(texts["index"])
             found.append(("payload" if images else "empty", ""))
             size += sum(map(len, images))
+            text_bytes += sum(len(text.encode("utf-8", "surrogatepass")) for text in texts.values())
         self.columns = ("index", "image", *columns)
-        return Scan(resolve(indices, found), digest_of(self.paths), size)
+        return Scan(resolve(indices, found), digest_of(self.paths), size, text_bytes=text_bytes)
 
     def rows(self, start: int = 0) -> Iterator[Row]:
         for number, (texts, images) in enumerate(self._samples()):
