@@ -135,6 +135,9 @@ def _verify_training(
         report.problems += [f"{path.name}, line {number}: cut off, or not a line of `degrade images`" for number in bad[:MOST_PROBLEMS]]
         if path.name != training_records.RECORDS and last != "shard":
             report.problems.append(f"{path.name}: cut off, its last line should be that of the shard")
+    known = {training_records.shard_of(path) for path in records}
+    shards = sorted(path.name for path in folder.glob("*.tar") if folder / training_records.RECORDS not in records)
+    report.problems += [f"{name} has no records ({Path(name).stem}{manifest.SUFFIX})" for name in shards if name not in known]
     for done, (path, digest, said_by) in enumerate(wanted, start=1):
         if not path.is_file():
             report.problems.append(f"{path} is missing")
@@ -172,8 +175,11 @@ def _vlmevalkit(folder: Path, found: dict[str, Any]) -> Iterator[str]:
         return
     try:
         named = {stem: entry["dataset"] for stem, entry in staging.read_json(path)["data"].items()}
-    except (FolderError, KeyError, TypeError, AttributeError) as error:
-        yield f"{path.name} cannot be read: {f'it lacks {error}' if isinstance(error, KeyError) else error}"
+    except FolderError as error:
+        yield str(error)
+        return
+    except (KeyError, TypeError, AttributeError):
+        yield f"{path.name} is no configuration of VLMEvalKit, which has data: {{name: {{class, dataset}}, ...}}"
         return
     if missing := [stem for stem in wanted if named.get(stem) != stem]:
         yield f"{path.name} does not name {', '.join(missing)}"

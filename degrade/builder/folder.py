@@ -14,7 +14,7 @@ from typing import Any
 
 import degrade
 from degrade import suites
-from degrade.builder.report import FORMAT, REPORT_FILE, BuildReport, Estimate
+from degrade.builder.report import FORMAT, REPORT_FILE, BuildReport, Estimate, read_report
 from degrade.builder.settings import check_config, device, differences, libraries, settings
 from degrade.builder.shards import build_table
 from degrade.builder.tables import Table, estimate_of, newly_published, open_tables
@@ -130,7 +130,7 @@ def _finish(config: BuildConfig, tables: Sequence[Table], report: BuildReport) -
     """Write build.json, and for TSV vlmevalkit.json, over all that is in the folder."""
     output = report.output
     report_path = output / REPORT_FILE
-    before: dict[str, Any] = staging.read_json(report_path)["benchmarks"] if report_path.exists() else {}
+    before: dict[str, Any] = read_report(output)["benchmarks"] if report_path.exists() else {}
     benchmarks: dict[str, Any] = {name: entry for name, entry in before.items() if name not in {t.benchmark for t in tables}}
     for table in tables:
         benchmarks[table.benchmark] = {

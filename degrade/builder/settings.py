@@ -118,8 +118,11 @@ def check_config(config: BuildConfig) -> None:
         stems = [variant.stem("", config.tag) for variant in variants(config)]
     except ValueError as error:  # an intensity that no file name can hold
         raise ConfigError(str(error)) from error
+    for kind, severities in (("mixed", "severities"), ("per_operator", "per_operator_severities")):
+        if kind in config.variants and not getattr(config, severities):
+            raise ConfigError(f"{severities}: got an empty list, and variants has {kind}: name a severity, or leave {kind} out of variants")
     if not stems:
-        raise ConfigError("nothing to write: variants, severities or operators are empty")
+        raise ConfigError("nothing to write: variants or operators are empty")
     if twice := sorted({stem for stem in stems if stems.count(stem) > 1}):
         raise ConfigError(f"two files would have the same name ...{twice[0]}: name each severity once")
 

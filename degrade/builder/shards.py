@@ -209,15 +209,15 @@ def _drop_late(config: BuildConfig, table: Table, shard: Path, lines: Path, stat
     late = {n for n in state.bad if entries[n].kind == "reference" and entries[n].payload > n}
     if not late:
         return
-    by_index = {entries[n].index.encode("utf-8"): n for n in late}
+    indices = {entries[n].index.encode("utf-8") for n in late}
     at, column = table.source.columns.index("index"), table.source.columns.index("image")
     with shard.open("rb") as old, shard.with_suffix(".late").open("wb") as new:
-        for _, raw in text.records(old, str(shard)):
+        for number, (_, raw) in enumerate(text.records(old, str(shard)), start=-1):  # the header comes first
             row = [cell.decode("utf-8") for cell in raw]
-            if (n := by_index.get(raw[at])) is not None:
-                if config.on_error == "skip":
-                    continue
-                row[column] = next(iter(table.source.rows(n))).cells[column]
+            if config.on_error == "skip" and number >= 0 and raw[at] in indices:  # the shard may lack rows, but no two have one index
+                continue
+            if config.on_error == "keep" and number in late:  # it has all rows, also those whose index came before
+                row[column] = next(iter(table.source.rows(number))).cells[column]
             new.write(text.line(row))
         new.flush()
         os.fsync(new.fileno())

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from degrade import suites
-from degrade.builder.report import REPORT_FILE, Estimate
+from degrade.builder.report import REPORT_FILE, Estimate, read_report
 from degrade.builder.settings import device, shard_name, variants, weights
 from degrade.config import BuildConfig
 from degrade.data import images, manifest, staging
@@ -74,9 +74,8 @@ def newly_published(output: Path) -> dict[str, dict[str, int]]:
 
 def recorded(output: Path) -> dict[str, dict[str, int]]:
     """By stem, all files that a folder is said to hold, with their sizes in bytes."""
-    report = output / REPORT_FILE
     found: dict[str, dict[str, int]] = {}
-    for entry in staging.read_json(report)["benchmarks"].values() if report.exists() else ():
+    for entry in read_report(output)["benchmarks"].values() if (output / REPORT_FILE).exists() else ():
         found |= {stem: {name: file["bytes"] for name, file in of_stem["files"].items()} for stem, of_stem in entry["files"].items()}
     return found | newly_published(output)
 

@@ -107,7 +107,7 @@ def _look(units: Sequence[Unit], report: ImagesReport) -> list[Unit]:
         if not found.complete:
             todo.append(unit)
     if changed:
-        report.notes.append(f"made again, because they or their sources had changed: {_some(changed)}")
+        report.notes.append(f"made again, because they, their records or their sources had changed: {_some(changed)}")
     if missing:
         report.notes.append(f"made again, because they were missing: {_some(missing)}")
     if gone:
@@ -197,7 +197,7 @@ def _clear(output: Path, report: ImagesReport) -> None:
         elif path in published:
             (output / shard_of(path)).unlink(missing_ok=True)
         if bad and path in published:
-            report.notes.append(f"{len(bad)} damaged lines of {path}: images that only they named are left, unless the source has them too")
+            report.notes.append(f"damaged lines of {path}: {len(bad)}; images that only they named are left, unless the source has them")
     staging.remove(output / staging.FOLDER)
     for path in published:
         path.unlink()

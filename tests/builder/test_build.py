@@ -236,6 +236,8 @@ def test_names(benchmark: Path, configure: Configure) -> None:
         ({"tag": "a/b"}, "tag"),
         ({"alpha": "wite"}, "alpha"),
         ({"variants": []}, "nothing to write"),
+        ({"severities": []}, "severities: got an empty list, and variants has mixed"),
+        ({"variants": ["per_operator"], "per_operator_severities": []}, "per_operator_severities: got an empty list"),
         ({"operators": ["lens_blurr"]}, "lens_blur"),
         ({"device": "nonsense"}, "device"),
     ],

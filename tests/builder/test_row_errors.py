@@ -114,6 +114,19 @@ def test_keep_leaves_a_chain_of_references_as_it_was(tmp_path: Path, configure: 
     assert verify(report.output).problems == []
 
 
+@pytest.mark.parametrize("writer", ["tsv", "parquet"])
+def test_keep_tells_rows_of_one_index_apart(tmp_path: Path, configure: Configure, writer: str) -> None:
+    """The first refers to an image further down that turns out bad; the second has an image of its own."""
+    rows = [("a", "z"), ("b", picture(1)), ("a", picture(2)), ("c", "a"), ("z", BROKEN)]
+    source = write_tsv(tmp_path / "t.tsv", ("index", "image"), rows)
+    report = build(configure(source, on_error="keep", variants=["clean"], writer=writer))
+    kept = list(reading.rows(report.files))
+    assert kept[2].images == (base64.b64decode(picture(2)),)
+    if writer == "tsv":
+        assert [kept[n].cell for n in (0, 2, 4)] == ["z", picture(2), BROKEN]
+    assert verify(report.output).problems == []
+
+
 @pytest.mark.parametrize("kind", ["folder", "image_path", "mmr"])
 @pytest.mark.parametrize("writer", ["tsv", "parquet", "webdataset"])
 def test_keep_gives_the_bytes_of_image_files(tmp_path: Path, configure: Configure, kind: str, writer: str) -> None:

@@ -298,7 +298,7 @@ def test_an_output_that_has_changed_is_made_again(
     change(output / name)
     report = degrade_images(configure(source))
     assert report.made == (1 if what == "folder" else 6)
-    assert report.notes == [f"made again, because they or their sources had changed: {name}"]
+    assert report.notes == [f"made again, because they, their records or their sources had changed: {name}"]
     assert tree(output) == before
 
 
@@ -315,7 +315,7 @@ def test_a_source_that_has_changed_is_read_again(request: pytest.FixtureRequest,
     else:
         Image.fromarray(np.zeros((26 if larger else 25, 40, 3), np.uint8)).save(path)
     report = degrade_images(configure(source))
-    assert report.notes == [f"made again, because they or their sources had changed: {name}"]
+    assert report.notes == [f"made again, because they, their records or their sources had changed: {name}"]
     assert tree(output) == tree(degrade_images(configure(source, "fresh")).output)
     assert degrade_images(configure(source)).notes == []
 
@@ -410,7 +410,7 @@ def test_damaged_records_are_named_and_a_new_start_helps(folder: Path, damage: s
     lost, kept = (NAMES[at] for at in (line - 2, 0))
     (folder / lost).rename(folder.parent / "elsewhere")
     report = degrade_images(configure(folder, overwrite=True))
-    assert report.notes == [f"1 damaged lines of {records}: images that only they named are left, unless the source has them too"]
+    assert report.notes == [f"damaged lines of {records}: 1; images that only they named are left, unless the source has them"]
     assert tree(output)[lost] == before[lost], "nothing says any more that it was ours"
     assert tree(output)[kept] == before[kept]
     assert verify(output).ok
@@ -456,8 +456,14 @@ def test_a_shard_with_damaged_records_is_made_again(shards: Path, damage: str) -
     assert any("train-000001.manifest.jsonl" in text for text in verify(output).problems)
     report = degrade_images(configure(shards))
     assert (report.made, report.there) == (6, 6)
-    assert report.notes == ["made again, because they or their sources had changed: train-000001.tar"]
+    assert report.notes == ["made again, because they, their records or their sources had changed: train-000001.tar"]
     assert tree(output) == before
+
+
+def test_verify_misses_the_records_of_a_shard(shards: Path) -> None:
+    output = degrade_images(configure(shards)).output
+    (output / "train-000001.manifest.jsonl").unlink()
+    assert verify(output).problems == ["train-000001.tar has no records (train-000001.manifest.jsonl)"]
 
 
 @pytest.mark.parametrize(("what", "name", "files"), [("folder", "e.JPEG", 6), ("shards", "train-000001.tar", 2)])

@@ -11,6 +11,7 @@ from degrade.builder.folder import sha256
 from degrade.config import BuildConfig
 from degrade.data import manifest, text
 from degrade.data.errors import SourceError
+from degrade.data.staging import FolderError
 
 Configure = Callable[..., BuildConfig]
 
@@ -200,12 +201,13 @@ def test_the_configuration_for_vlmevalkit(benchmark: Path, configure: Configure,
     ):
         path.write_text(json.dumps({"model": {}, "data": data}))
         assert verify(output).problems == [problem]
-    path.write_text("{}")
-    assert verify(output).problems == ["vlmevalkit.json cannot be read: it lacks 'data'"]
-    for content in ("{", "[]", '{"data": {"a": 1}}'):
+    for content in ("{}", "[]", '{"data": {"a": 1}}'):
         path.write_text(content)
         (problem,) = verify(output).problems
-        assert problem.startswith("vlmevalkit.json cannot be read: ")
+        assert problem.startswith("vlmevalkit.json is no configuration of VLMEvalKit, which has data: {")
+    path.write_text("{")
+    (problem,) = verify(output).problems
+    assert "vlmevalkit.json is damaged" in problem
     path.unlink()
     assert verify(output).problems == ["vlmevalkit.json is missing: the build's command, given again, writes it"]
 
@@ -225,6 +227,8 @@ def test_a_report_that_is_missing_or_damaged(plain: Path, benchmark: Path, confi
         path.write_text(content)
         (found,) = verify(plain).problems
         assert problem in found
+        with pytest.raises(FolderError, match=r"build\.json is damaged"):
+            build(configure(benchmark, variants=["mixed", "clean"], severities=["low"]))
     path.unlink()
     (found,) = verify(plain).problems
     assert "build.json is not there: give the build's command again, which makes the files anew" in found
