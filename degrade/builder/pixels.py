@@ -151,7 +151,7 @@ class Maker:
                 else:
                     name, intensity = job
                     groups.setdefault((name, *decoded.image.shape[1:]), []).append((intensity, decoded))
-        there = {id(decoded): decoded.image.to(self.device) for decoded in found}  # each is sent once
+        there = {id(decoded): decoded.image.to(self.device) for decoded in found} if groups else {}  # each is sent once
         for (name, height, width), group in groups.items():
             at_once = max(1, min(self.config.batch or len(group), PIXELS_AT_ONCE // (height * width)))
             for start in range(0, len(group), at_once):

@@ -8,6 +8,7 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
+import pandas
 import pytest
 import torch
 
@@ -61,7 +62,6 @@ def test_text_passes_through_and_images_come_back(benchmark: Path, configure: Co
 
 
 def test_pandas_reads_ours_as_it_reads_the_source(benchmark: Path, configure: Configure) -> None:
-    pandas = pytest.importorskip("pandas")
     source = pandas.read_csv(benchmark, sep="\t").drop(columns="image")
     for path in build(configure(benchmark)).files:
         pandas.testing.assert_frame_equal(pandas.read_csv(path, sep="\t").drop(columns="image"), source)

@@ -2,9 +2,11 @@
 
 import io
 
+import cv2
 import imagecodecs
 import numpy as np
 import pytest
+import tifffile
 import torch
 from PIL import Image
 
@@ -88,7 +90,6 @@ def test_16_bits_are_rounded(channels: int) -> None:
 
 
 def test_16_bit_tiff() -> None:
-    tifffile = pytest.importorskip("tifffile")
     wide = RNG.integers(0, 65536, (6, 5, 3), np.uint16)
     levels = np.rint(wide / 257).astype(np.uint8)
     data = imagecodecs.tiff_encode(wide)
@@ -162,7 +163,6 @@ def test_encode() -> None:
 
 
 def test_jpeg_is_what_opencv_writes() -> None:
-    cv2 = pytest.importorskip("cv2")
     image = np.tile(PIXELS, (9, 11, 1))
     theirs = cv2.imencode(".jpg", image[..., ::-1], [cv2.IMWRITE_JPEG_QUALITY, 95])[1].tobytes()
     ours = images.encode(torch.from_numpy(image).permute(2, 0, 1), "jpeg", 95)

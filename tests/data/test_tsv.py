@@ -5,6 +5,7 @@ import hashlib
 import os
 from pathlib import Path
 
+import pandas
 import pytest
 
 from degrade.data import text
@@ -175,7 +176,6 @@ def test_a_file_whose_lines_end_with_cr(tmp_path: Path) -> None:
 )
 @pytest.mark.parametrize("end", ["\n", "\r\n"])
 def test_a_row_of_which_pandas_would_make_two(tmp_path: Path, cell: str, bad: bool, end: str) -> None:
-    pandas = pytest.importorskip("pandas")
     path = tmp_path / "t.tsv"
     path.write_bytes(f"index\timage\tquestion{end}1\t{IMAGE}\ta{end}2\t{IMAGE}\t{cell}{end}".encode())
     one, two = TsvSource(path, "t").scan().entries
