@@ -7,7 +7,8 @@ Four tables, each printed and written to the JSON as soon as it is known; about 
 - *equality*: bytes on the device against bytes on the CPU, every operator at three severities: how many values differ (0 is wanted).
   Beside it the greatest distance of the float results in levels and the cosine of the gradients, where sums may run in another order.
 - *operators*: images per second, with the draws and the upload of the plan, at 512 x 512, batch 64; the rate of a plain copy, which no
-  operator that reads and writes every pixel can beat; milliseconds until the host is free again; launches and their device time.
+  operator that reads and writes every pixel can beat; milliseconds until the host is free again; launches and their device time.  Bytes at
+  three severities; at mid also floats, and floats with the gradient of images and intensity.
 - *mixtures*: the same for ``RandomDegradation`` at 224 x 224, batch 256.
 - *build*: a whole build of 32 photographs, three mixed files and one for each operator.
 
@@ -44,6 +45,7 @@ from degrade.data import sample
 
 ROOT = Path(__file__).parent.parent
 ONE_GIB = 2**30
+GRADIENT = "floats and their gradient"
 
 
 @dataclass(frozen=True)
@@ -127,15 +129,28 @@ def equality(name: str, severity: str, images: Tensor, device: torch.device) -> 
     }
 
 
-def speed(work: Callable[[], object], images: Tensor, runs: int, copied: float, **what: str) -> dict[str, Any]:
-    measured = timed(work, images.device, runs)
-    size = images[0].numel() * images.element_size()
+def speed(work: Callable[[], object], batch: Tensor, runs: int, copied: float, **what: str) -> dict[str, Any]:
+    measured = timed(work, batch.device, runs)
+    size = batch[0].numel() * batch.element_size()
     return {
         **what,
-        "images_per_second": round(len(images) / statistics.median(measured["seconds"]), 1),
+        "images_per_second": round(len(batch) / statistics.median(measured["seconds"]), 1),
         "copies_per_second": round(copied / size),
         **measured,
     }
+
+
+def with_gradient(images: Tensor, name: str) -> Callable[[], object]:
+    """A forward and backward pass of one operator at mid, for the gradients of images and intensity."""
+    images = images.clone().requires_grad_()
+    intensity = torch.full((len(images),), degrade.SEVERITIES["mid"], dtype=torch.float64, device=images.device, requires_grad=True)
+    weights = torch.ones_like(images)
+
+    def work() -> None:
+        images.grad = intensity.grad = None
+        degrade.apply(images, name, intensity, seed=0).backward(weights)
+
+    return work
 
 
 def mixtures(images: Tensor) -> dict[str, Callable[[], object]]:
@@ -148,7 +163,7 @@ def mixtures(images: Tensor) -> dict[str, Callable[[], object]]:
     quick = {name: 1.0 for name in degrade.OPERATORS if name not in ("mean_shift", "watermark_damage")}
     return {
         "training, floats": lambda: degrade.RandomDegradation("training")(floats.detach(), keys=keys),
-        "training, floats and their gradient": with_gradient,
+        f"training, {GRADIENT}": with_gradient,
         "training, bytes": lambda: degrade.RandomDegradation("training")(images, keys=keys),
         "every image, without mean_shift and watermark_damage, bytes": lambda: degrade.RandomDegradation(quick, p=1)(images, keys=keys),
     }
@@ -220,7 +235,14 @@ def main() -> None:
     for name in options.operators:
         for severity in degrade.SEVERITIES:
             work = lambda name=name, severity=severity: degrade.apply(images, name, severity, seed=0)  # noqa: E731
-            put("operators", speed(work, images, options.runs, copied, operator=name, severity=severity))
+            put("operators", speed(work, images, options.runs, copied, operator=name, severity=severity, images="bytes"))
+    floats = images.float() / 255
+    for name in options.operators:
+        for what, work in (
+            ("floats", lambda name=name: degrade.apply(floats, name, "mid", seed=0)),
+            (GRADIENT, with_gradient(floats, name)),
+        ):
+            put("operators", speed(work, floats, options.runs, copied, operator=name, severity="mid", images=what))
     batch = photographs(*sizes.mixtures).to(device)
     for name, work in mixtures(batch).items():
         put("mixtures", speed(work, batch, options.runs, copied, mixture=name))

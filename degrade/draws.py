@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import math
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -38,6 +39,16 @@ class Stream:
         width = -(-components // _WORDS_PER_BLOCK) * _WORDS_PER_BLOCK
         raw = self._raw(field, marks * width).reshape(marks, width)[:, :components]
         return (raw >> np.uint64(11)).astype(np.float64) * 2.0**-53
+
+    def integers(self, field: str, marks: int, *ranges: tuple[int, int]) -> tuple[Any, ...]:
+        """For each mark a tuple of integers, one in each of the ``ranges``, as ``randint`` makes them of its uniform numbers.
+
+        >>> Stream(0, "a", "graffiti").integers("strokes", 2, (0, 9), (5, 5))
+        ((1, 5), (5, 5))
+        """
+        low, high = np.array(ranges).T
+        picked = low + np.floor(self.uniforms(field, marks, len(ranges)) * (high - low + 1)).astype(np.int64)
+        return tuple(map(tuple, picked.tolist()))
 
     def uniform(self, field: str) -> float:
         """One uniform number in [0, 1)."""

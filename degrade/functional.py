@@ -6,6 +6,7 @@ results back in their places.
 
 from __future__ import annotations
 
+import itertools
 import numbers
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal, TypeVar, overload
@@ -15,6 +16,7 @@ from torch import Tensor
 
 from degrade import record as records_
 from degrade.draws import Stream
+from degrade.kernels import levels
 from degrade.kernels import quantize as quantize_
 from degrade.operator import Operator, Plan
 from degrade.operators import OPERATORS
@@ -22,7 +24,6 @@ from degrade.record import Record, did_you_mean
 from degrade.severity import intensities_of, intensity_of
 
 RANGE_TOLERANCE = 0.001  # floats may leave [0, 1] by this much, and are clipped
-_LUMA = (0.299, 0.587, 0.114)  # ITU-R BT.601, the grey of JPEG and PNG readers
 Severity = str | float | Sequence[str | float] | Tensor
 T = TypeVar("T")
 Job = tuple[Operator[Any], float, Any]  # operator, intensity, params: one degradation of one image
@@ -165,36 +166,39 @@ def _run(images: Tensor, jobs: Sequence[Job | None], gradient: Tensor | None, qu
     """Each image through its job, grouped by operator; ``gradient`` is the caller's severity tensor if it wants gradients."""
     groups: dict[str, list[int]] = {}
     for n, job in enumerate(jobs):
-        groups.setdefault(job[0].name if job else "", []).append(n)
-    if not groups:
-        return images.clone()
-    if len(groups) == 1:
-        return _group(images, jobs, gradient, quantize)
-    # Sorted by group once, and back once: copying single groups in and out would move the whole batch for each of them.
+        if job:
+            groups.setdefault(job[0].name, []).append(n)
     order = [n for at in groups.values() for n in at]
+    if not order:
+        return images.clone()
+    # Sorted by group once, and back once: copying single groups in and out would move the whole batch for each of them.
     there = back = None
-    if order != sorted(order):
-        index = _upload({"there": torch.tensor(order, device="cpu"), "back": torch.tensor(order, device="cpu").argsort()}, images.device)
+    if order != list(range(len(images))):
+        places = torch.full((len(images),), -1, device="cpu")
+        places[order] = torch.arange(len(order), device="cpu")
+        index = _upload({"there": torch.tensor(order, device="cpu"), "back": places}, images.device)
         there, back = index["there"], index["back"]
-    sizes = [len(at) for at in groups.values()]
-    parts = torch.split(_taken(images, there), sizes)
-    gradients = [None] * len(sizes) if gradient is None else torch.split(_taken(gradient, there), sizes)
-    done = [
-        _group(part, [jobs[n] for n in at], part_gradient, quantize)
-        for part, at, part_gradient in zip(parts, groups.values(), gradients, strict=True)
-    ]
-    return _taken(torch.cat(done), back)
+    if images.dtype == torch.uint8 or (quantize and gradient is None and not _wants_gradient(images)):
+        dtype = torch.uint8
+    else:
+        dtype = torch.float64 if images.dtype == torch.float64 else torch.float32
+    with torch.autocast(images.device.type, enabled=False):
+        given = images if there is None and images.dtype == torch.uint8 else levels.to_levels(images, there, back, quantize, dtype)
+        chosen = gradient if gradient is None or there is None else gradient.index_select(0, there)
+        sizes = [len(at) for at in groups.values()]
+        gradients = [None] * len(sizes) if chosen is None else _split(chosen, sizes)
+        done = [
+            _group(part, [job for n in at if (job := jobs[n])], part_gradient, quantize)
+            for part, at, part_gradient in zip(_split(given, sizes), groups.values(), gradients, strict=True)
+        ]
+        result = done[0] if len(done) == 1 else torch.cat(done)
+        if there is None and images.dtype == torch.uint8:
+            return result
+        return levels.from_levels(images.detach() if len(order) == len(images) else images, result, there, back)
 
 
-def _taken(batch: Tensor, index: Tensor | None) -> Tensor:
-    return batch if index is None else batch.index_select(0, index)
-
-
-def _group(images: Tensor, group: Sequence[Job | None], gradient: Tensor | None, quantize: bool) -> Tensor:
-    """A batch through one operator, or through none, between the caller's dtype and range and the operator's levels."""
-    jobs = [job for job in group if job]
-    if not jobs:
-        return images
+def _group(images: Tensor, jobs: Sequence[Job], gradient: Tensor | None, quantize: bool) -> Tensor:
+    """The levels of a batch through one operator.  ``quantize``: floats are whole levels, and come out as bytes would."""
     operator, size = jobs[0][0], (images.shape[-2], images.shape[-1])
     intensities = [i for _, i, _ in jobs]
     plan = operator.plan(size, intensities, [params for _, _, params in jobs])
@@ -202,36 +206,26 @@ def _group(images: Tensor, group: Sequence[Job | None], gradient: Tensor | None,
     intensity = uploaded.pop("")
     if gradient is not None:  # the host's values, so that the pixels are those of the plan, with the caller's gradient
         intensity = quantize_.straight_through(gradient.double(), intensity)
-    grey = images.shape[1] == 1 and operator.coloured
-    with torch.autocast(images.device.type, enabled=False):
-        if images.dtype == torch.uint8:
-            return _apply(operator, images, uploaded, intensity, grey)
-        levels = quantize_.clip(images.to(torch.float64 if images.dtype == torch.float64 else torch.float32), 0, 1) * 255
-        if not quantize:
-            return (_apply(operator, levels, uploaded, intensity, grey) / 255).to(images.dtype)
-        levels = quantize_.round_through(levels)
-        smooth = _apply(operator, levels, uploaded, intensity, grey) if _wants_gradient(levels, intensity) else levels
-        exact = _apply(operator, levels.detach().to(torch.uint8), uploaded, intensity.detach(), grey)
-        return (quantize_.straight_through(smooth, exact.to(levels.dtype)) / 255).to(images.dtype)
+    result = _apply(operator, images, uploaded, intensity)
+    if not quantize or images.dtype == torch.uint8:
+        return result
+    exact = _apply(operator, images.detach().to(torch.uint8), uploaded, intensity.detach())
+    return quantize_.straight_through(result, exact)
 
 
-def _wants_gradient(*tensors: Tensor) -> bool:
-    return torch.is_grad_enabled() and any(t.requires_grad for t in tensors)
+def _split(batch: Tensor, sizes: list[int]) -> Sequence[Tensor]:
+    """The parts of a batch; one part is the batch itself, with no copy in its gradient."""
+    return [batch] if len(sizes) == 1 else torch.split(batch, sizes)
 
 
-def _apply(operator: Operator[Any], images: Tensor, plan: Plan, intensity: Tensor, grey: bool) -> Tensor:
-    if not grey:
-        return operator.apply(images, plan, intensity)
-    return _luma(operator.apply(images.expand(-1, 3, -1, -1), plan, intensity))
+def _wants_gradient(tensor: Tensor) -> bool:
+    return torch.is_grad_enabled() and tensor.requires_grad
 
 
-def _luma(images: Tensor) -> Tensor:
-    """(B, 3, H, W) levels to (B, 1, H, W); three equal channels come out exactly."""
-    if images.dtype == torch.uint8:
-        red, green, blue = (images[:, c : c + 1].to(torch.int32) for c in range(3))
-        return ((red * 19595 + green * 38470 + blue * 7471 + 32768) >> 16).to(torch.uint8)
-    red, green, blue = (images[:, c : c + 1] for c in range(3))
-    return red + _LUMA[1] * (green - red) + _LUMA[2] * (blue - red)
+def _apply(operator: Operator[Any], images: Tensor, plan: Plan, intensity: Tensor) -> Tensor:
+    if images.shape[1] == 1 and operator.coloured:
+        return levels.luma(operator.apply(images.expand(-1, 3, -1, -1), plan, intensity))
+    return operator.apply(images, plan, intensity)
 
 
 def _upload(plan: Plan, device: torch.device) -> Plan:
@@ -239,17 +233,13 @@ def _upload(plan: Plan, device: torch.device) -> Plan:
     if device.type == "cpu":
         return plan
     alignment = 16  # bytes; a view of a dtype must start at a multiple of its size
-    flat = {name: t.contiguous().reshape(-1).view(torch.uint8) for name, t in plan.items()}
-    padded = [torch.nn.functional.pad(t, (0, -len(t) % alignment)) for t in flat.values()]
-    host = torch.cat(padded)
-    if device.type == "cuda":
-        host = host.pin_memory()
+    ends = list(itertools.accumulate(-(-t.nbytes // alignment) * alignment for t in plan.values()))
+    host = torch.empty(ends[-1], dtype=torch.uint8, device="cpu", pin_memory=device.type == "cuda")
+    places = {name: slice(start, start + t.nbytes) for start, (name, t) in zip([0, *ends], plan.items(), strict=False)}
+    for name, t in plan.items():
+        host[places[name]].view(t.dtype).view(t.shape).copy_(t)
     on_device = host.to(device, non_blocking=True)
-    result, start = {}, 0
-    for (name, t), part in zip(plan.items(), padded, strict=True):
-        result[name] = on_device[start : start + flat[name].numel()].view(t.dtype).view(t.shape)
-        start += len(part)
-    return result
+    return {name: on_device[places[name]].view(t.dtype).view(t.shape) for name, t in plan.items()}
 
 
 def as_batch(images: Tensor, check: bool | None) -> Tensor:

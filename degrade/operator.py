@@ -50,9 +50,23 @@ class Operator(Generic[P]):
     def check(self, size: Size, intensity: float, params: P) -> None:
         """Raise ``ValueError`` where ``params`` (of a record) do not fit an image of this size at this intensity."""
 
+    def weights(self, intensity: Tensor) -> Plan:
+        """The numbers of each image that are a formula of the (B,) float64 ``intensity`` alone, (B,) float64 each, under their names in
+        the plan.
+        """
+        return {}
+
     def plan(self, size: Size, intensities: Sequence[float], params: Sequence[P]) -> Plan:
         """Tensors on the CPU that ``apply`` needs for B images of one size; their shapes depend on size and intensities alone."""
-        return {}
+        return self.planned_weights(intensities)
+
+    def planned_weights(self, intensities: Sequence[float]) -> Plan:
+        """``weights`` on the CPU: a device would launch an operation for each step of a formula."""
+        return self.weights(torch.tensor(intensities, dtype=torch.float64, device="cpu"))
+
+    def with_gradient(self, plan: Plan, intensity: Tensor) -> Plan:
+        """``plan`` with ``weights`` that carry the gradient of ``intensity``, if it wants one; their values are the same."""
+        return {**plan, **self.weights(intensity)} if intensity.requires_grad else plan
 
     def apply(self, images: Tensor, plan: Plan, intensity: Tensor) -> Tensor:
         """The degraded levels, a new tensor of the shape, dtype and device of ``images``.

@@ -83,7 +83,7 @@ BROKEN_AROUND = (
     (laws.takes_an_empty_batch, broken.Harmless, "_run", lambda images, *rest: images.amax() - images),
     (laws.autocast_does_not_matter, broken.MultipliesMatrices, "torch.autocast", contextlib.nullcontext),
     (laws.quantize_gives_the_bytes, broken.Halves, "quantize_.straight_through", lambda smooth, exact: smooth),
-    (laws.half_precision_is_float_inside, broken.Halves, "_group", in_half_precision),
+    (laws.half_precision_is_float_inside, broken.Halves, "_run", in_half_precision),
     (laws.severities_have_one_meaning, broken.Marked, "intensities_of", lambda values: values.double().tolist()),
 )
 

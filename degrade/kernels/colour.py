@@ -12,6 +12,7 @@ import torch
 from torch import Tensor
 
 from degrade.kernels import native
+from degrade.kernels.dispatch import Kernel
 
 _HUES = 180  # 8-bit hue counts steps of two degrees
 _SECTORS = 6
@@ -74,15 +75,18 @@ def hsv_to_rgb(hue: Tensor, saturation: Tensor, value: Tensor) -> Tensor:
 
 
 def scale_saturation_reference(images: Tensor, keep: Tensor) -> Tensor:
+    if images.is_floating_point():
+        highest = images.amax(1, keepdim=True)
+        return highest - (highest - images) * keep
     hue, saturation, value = rgb_to_hsv(images)
     faded = (saturation * keep[:, 0]).floor()  # in float32: in float64, 30 * 0.1 would become 2
     return hsv_to_rgb(hue, faded, value)
 
 
-_scale_saturation_bytes = native.operator_like_first("scale_saturation", scale_saturation_reference, "Tensor images, Tensor keep")
+_scale_saturation = Kernel("scale_saturation", scale_saturation_reference, "Tensor images, Tensor keep")
 
 
-@_scale_saturation_bytes.register_kernel("cpu")
+@_scale_saturation.on_cpu
 def _scale_saturation_cpu(images: Tensor, keep: Tensor) -> Tensor:
     images, factors, size = images.contiguous(), keep.flatten().tolist(), images.shape[2] * images.shape[3]
     out = torch.empty(images.shape, dtype=torch.uint8, device="cpu")
@@ -99,20 +103,28 @@ def _scale_saturation_cpu(images: Tensor, keep: Tensor) -> Tensor:
     return out
 
 
-@_scale_saturation_bytes.register_kernel("cuda")
+@_scale_saturation.on_cuda
 def _scale_saturation_cuda(images: Tensor, keep: Tensor) -> Tensor:
     from degrade.kernels.cuda import colour as body  # not every platform has Triton
 
     return body.scale_saturation(images, keep)
 
 
+@_scale_saturation.gradient_on_cuda("images", "keep")
+def _scale_saturation_gradient_cuda(gradient: Tensor, images: Tensor, keep: Tensor, wanted: list[bool]) -> list[Tensor]:
+    from degrade.kernels.cuda import colour as body
+
+    found: list[Tensor] = body.scale_saturation_backward(gradient, images, keep, wanted)
+    return found
+
+
 def scale_saturation(images: Tensor, keep: Tensor) -> Tensor:
-    """(B, 3, H, W) levels with the saturation times ``keep`` (B, 1, 1, 1) floating; hue and value stay.
+    """(B, 3, H, W) levels with the saturation times ``keep``; hue and value stay.
 
     Bytes go through 8-bit HSV with its coarse hue.  In floats, channels that tie for the value share its gradient.
+
+    Args:
+        images: uint8, float32 or float64.
+        keep: (B, 1, 1, 1) in the floating dtype of ``images`` (float32 for bytes).
     """
-    if images.dtype == torch.uint8:
-        result: Tensor = _scale_saturation_bytes(images, keep)
-        return result
-    value = images.amax(1, keepdim=True)
-    return value - (value - images) * keep
+    return _scale_saturation(images, keep)

@@ -1,7 +1,7 @@
 """Linear filters with a kernel per image, and the border mirrored without repeating the edge pixel.
 
-Weights of the published pixels are multiples of 1/65536 that sum to 1.  Levels are whole multiples of a fraction, so all sums are exact
-in float64, whatever their order: batching, threads and devices cannot change a pixel.
+For bytes weights are multiples of 1/65536 that sum to 1.  Levels are whole multiples of a fraction, so all sums are exact in float64,
+whatever their order: batching, threads and devices cannot change a pixel.  For floats sums are equal to rounding of their dtype.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ import torch
 from torch import Tensor
 
 from degrade.kernels import native, quantize
+from degrade.kernels.dispatch import Kernel
 
 Weights = npt.NDArray[np.float64]
 UNIT = 65536  # of a fixed-point weight of 1
@@ -34,7 +35,11 @@ def gaussian_weights(size: int, sigma: float) -> Weights:
 def stack_about_centre(kernels: Sequence[Weights]) -> Tensor:
     """Odd 1-D kernels as rows of (B, K) float64, zero-padded to the longest about their centres."""
     longest = max(len(k) for k in kernels)
-    return torch.from_numpy(np.stack([np.pad(k, (longest - len(k)) // 2) for k in kernels]))
+    result = np.zeros((len(kernels), longest))
+    for padded, kernel in zip(result, kernels, strict=True):
+        start = (longest - len(kernel)) // 2
+        padded[start : start + len(kernel)] = kernel
+    return torch.from_numpy(result)
 
 
 def gaussian_with_gradient(kernel: Tensor, sigma: Tensor) -> Tensor:
@@ -101,20 +106,24 @@ def separable(images: Tensor, kernel: Tensor) -> Tensor:
     return _along_columns(_along_lines(images, kernel), kernel)
 
 
-def gaussian_blur_reference(images: Tensor, kernel: Tensor, factor: Tensor) -> Tensor:
-    weights = fixed_point(kernel)
-    lines = (_along_lines(images.double(), weights) * _STEPS + 0.5).floor() / _STEPS
-    return quantize.trunc(_along_columns(lines, weights) * factor[:, None, None, None], torch.uint8).contiguous()
+def gaussian_blur_reference(images: Tensor, kernel: Tensor, factor: Tensor | None) -> Tensor:
+    if images.dtype == torch.uint8:
+        weights = fixed_point(kernel)
+        lines = (_along_lines(images.double(), weights) * _STEPS + 0.5).floor() / _STEPS
+        blurred = _along_columns(lines, weights)
+    else:
+        blurred = separable(images, kernel.to(images.dtype))
+    return quantize.trunc(blurred if factor is None else blurred * factor.to(blurred.dtype)[:, None, None, None], images.dtype)
 
 
-_gaussian_blur_bytes = native.operator_like_first("gaussian_blur", gaussian_blur_reference, "Tensor images, Tensor kernel, Tensor factor")
+_gaussian_blur = Kernel("gaussian_blur", gaussian_blur_reference, "Tensor images, Tensor kernel, Tensor? factor")
 
 
-@_gaussian_blur_bytes.register_kernel("cpu")
-def _gaussian_blur_cpu(images: Tensor, kernel: Tensor, factor: Tensor) -> Tensor:
+@_gaussian_blur.on_cpu
+def _gaussian_blur_cpu(images: Tensor, kernel: Tensor, factor: Tensor | None) -> Tensor:
     channels, height, width = images.shape[1:]
     weights = (fixed_point(kernel) * UNIT).int()
-    factors = factor.tolist()
+    factors = [1.0] * len(images) if factor is None else factor.tolist()
     # Kernels are padded to the longest, and their tails may round to nothing: what is 0 at both ends is left out.
     centre = kernel.shape[1] // 2
     reaches = ((weights != 0) * (torch.arange(kernel.shape[1], device="cpu") - centre).abs()).amax(1).tolist() if len(images) else []
@@ -152,11 +161,21 @@ def _gaussian_blur_cpu(images: Tensor, kernel: Tensor, factor: Tensor) -> Tensor
     return out.view(images.shape)
 
 
-@_gaussian_blur_bytes.register_kernel("cuda")
-def _gaussian_blur_cuda(images: Tensor, kernel: Tensor, factor: Tensor) -> Tensor:
+@_gaussian_blur.on_cuda
+def _gaussian_blur_cuda(images: Tensor, kernel: Tensor, factor: Tensor | None) -> Tensor:
     from degrade.kernels.cuda import filter as body  # not every platform has Triton
 
     return body.gaussian_blur(images, kernel, factor)
+
+
+@_gaussian_blur.gradient_on_cuda("images", "factor")
+def _gaussian_blur_gradient_cuda(
+    gradient: Tensor, images: Tensor, kernel: Tensor, factor: Tensor | None, wanted: list[bool]
+) -> list[Tensor]:
+    from degrade.kernels.cuda import filter as body
+
+    found: list[Tensor] = body.gaussian_blur_backward(gradient, images, kernel, factor, wanted)
+    return found
 
 
 def gaussian_blur(images: Tensor, kernel: Tensor, factor: Tensor | None = None) -> Tensor:
@@ -166,22 +185,42 @@ def gaussian_blur(images: Tensor, kernel: Tensor, factor: Tensor | None = None) 
 
     Args:
         images: (B, C, H, W) levels.
-        kernel: (B, K) float64 weights that sum to 1, K odd; along both axes.
-        factor: (B,) float64, at least 0; None is 1.
+        kernel: (B, K) float64 weights that sum to 1, K odd; along both axes.  For gradients symmetric, as all kernels of
+            ``gaussian_weights`` are.
+        factor: (B,) floating, at least 0; None is 1.
     """
-    if images.dtype == torch.uint8:
-        if factor is None:
-            factor = torch.ones(len(images), dtype=torch.float64, device=images.device)
-        result: Tensor = _gaussian_blur_bytes(images, kernel, factor)
-        return result
-    blurred = separable(images, kernel.to(images.dtype))
-    return quantize.trunc(blurred if factor is None else blurred * factor.to(images.dtype)[:, None, None, None], images.dtype)
+    return _gaussian_blur(images, kernel, factor)
 
 
-def to_fixed_point(kernel: Weights) -> npt.NDArray[np.int32]:
-    """A kernel of weights >= 0 that sum to 1, in units of 1/65536; the largest weight takes the remainder."""
-    rounded = np.rint(kernel * UNIT).astype(np.int32)
-    rounded[np.unravel_index(rounded.argmax(), rounded.shape)] += UNIT - rounded.sum()
+def blur_bytes_reference(images: Tensor, kernel: Tensor, dtype: torch.dtype) -> Tensor:
+    return gaussian_blur_reference(images.to(dtype), kernel, None)
+
+
+_blur_bytes = Kernel(
+    "blur_bytes",
+    blur_bytes_reference,
+    "Tensor images, Tensor kernel, ScalarType dtype",
+    like=lambda images, kernel, dtype: torch.empty(images.shape, dtype=dtype, device=images.device),
+)
+
+
+@_blur_bytes.on_cuda
+def _blur_bytes_cuda(images: Tensor, kernel: Tensor, dtype: torch.dtype) -> Tensor:
+    from degrade.kernels.cuda import filter as body
+
+    return body.gaussian_blur(images, kernel, None, dtype)
+
+
+def blur_bytes(images: Tensor, kernel: Tensor, dtype: torch.dtype) -> Tensor:
+    """``gaussian_blur`` of (B, C, H, W) uint8 ``images`` in ``dtype``, uint8 or floating, without a pass that only converts them."""
+    return gaussian_blur(images, kernel) if dtype == torch.uint8 else _blur_bytes(images, kernel, dtype)
+
+
+def to_fixed_point(kernels: Weights) -> npt.NDArray[np.int32]:
+    """Kernels (..., K, K) of weights >= 0 that sum to 1, in units of 1/65536; the largest weight of each takes the remainder."""
+    rounded = np.rint(kernels * UNIT).astype(np.int32)
+    flat = rounded.reshape(-1, rounded.shape[-2] * rounded.shape[-1])
+    flat[np.arange(len(flat)), flat.argmax(1)] += UNIT - flat.sum(1, dtype=np.int32)
     return rounded
 
 
@@ -192,7 +231,7 @@ def mirror_around(images: Tensor, before: int, after: int) -> Tensor:
     return images.index_select(-2, rows).index_select(-1, columns)
 
 
-def _correlate(images: Tensor, kernels: Tensor) -> Tensor:
+def _correlated(images: Tensor, kernels: Tensor) -> Tensor:
     """(B, C, H, W) floating images with (B, K, K) kernels of their dtype, anchor K // 2."""
     batch, channels = images.shape[:2]
     size = kernels.shape[-1]
@@ -203,14 +242,16 @@ def _correlate(images: Tensor, kernels: Tensor) -> Tensor:
 
 def correlate_reference(images: Tensor, kernels: Tensor) -> Tensor:
     if not len(images):
-        return torch.empty_like(images)
-    return _correlate(images.double(), kernels.double() / UNIT).round().to(torch.uint8)
+        return images.clone()
+    if images.dtype == torch.uint8:
+        return _correlated(images.double(), kernels.double() / UNIT).round().to(torch.uint8)
+    return _correlated(images, kernels.to(images.dtype) / UNIT)
 
 
-_correlate_bytes = native.operator_like_first("correlate", correlate_reference, "Tensor images, Tensor kernels")
+_correlate = Kernel("correlate", correlate_reference, "Tensor images, Tensor kernels")
 
 
-@_correlate_bytes.register_kernel("cpu")
+@_correlate.on_cpu
 def _correlate_cpu(images: Tensor, kernels: Tensor) -> Tensor:
     channels, height, width = images.shape[1:]
     size = kernels.shape[-1]
@@ -231,11 +272,18 @@ def _correlate_cpu(images: Tensor, kernels: Tensor) -> Tensor:
     return out
 
 
-@_correlate_bytes.register_kernel("cuda")
+@_correlate.on_cuda
 def _correlate_cuda(images: Tensor, kernels: Tensor) -> Tensor:
     from degrade.kernels.cuda import filter as body
 
     return body.correlate(images, kernels)
+
+
+@_correlate.gradient_on_cuda("images")
+def _correlate_gradient_cuda(gradient: Tensor, images: Tensor, kernels: Tensor, wanted: list[bool]) -> list[Tensor]:
+    from degrade.kernels.cuda import filter as body
+
+    return [body.correlate_backward(gradient, kernels)]
 
 
 def correlate(images: Tensor, kernels: Tensor) -> Tensor:
@@ -243,22 +291,7 @@ def correlate(images: Tensor, kernels: Tensor) -> Tensor:
 
     Bytes come back rounded to nearest, ties to even; floats keep their dtype and gradients and are not rounded.
     """
-    if images.dtype == torch.uint8:
-        result: Tensor = _correlate_bytes(images, kernels)
-        return result
-    if not len(images):
-        return images.clone()
-    return _correlate(images, kernels.to(images.dtype) / UNIT)
-
-
-def stack_about_anchor(kernels: Sequence[npt.NDArray[np.int32]]) -> Tensor:
-    """Square kernels as (B, K, K), zero-padded to the largest about their anchors size // 2."""
-    largest = max(len(k) for k in kernels)
-    result = np.zeros((len(kernels), largest, largest), np.int32)
-    for padded, kernel in zip(result, kernels, strict=True):
-        start = largest // 2 - len(kernel) // 2
-        padded[start : start + len(kernel), start : start + len(kernel)] = kernel
-    return torch.from_numpy(result)
+    return _correlate(images, kernels)
 
 
 def _sharpened(images: Tensor) -> Tensor:
@@ -268,14 +301,15 @@ def _sharpened(images: Tensor) -> Tensor:
 
 
 def sharpen_reference(images: Tensor, gain: Tensor, kept: float, mixed: float) -> Tensor:
-    sharp = quantize.round(gain * _sharpened(images.float()), torch.uint8)
-    return quantize.round(images.float() * kept + sharp.float() * mixed, torch.uint8)
+    levels = images.float() if images.dtype == torch.uint8 else images
+    sharp = quantize.round(gain * _sharpened(levels), images.dtype)
+    return quantize.round(levels * kept + sharp.to(levels.dtype) * mixed, images.dtype)
 
 
-_sharpen_bytes = native.operator_like_first("sharpen", sharpen_reference, "Tensor images, Tensor gain, float kept, float mixed")
+_sharpen = Kernel("sharpen", sharpen_reference, "Tensor images, Tensor gain, float kept, float mixed")
 
 
-@_sharpen_bytes.register_kernel("cpu")
+@_sharpen.on_cpu
 def _sharpen_cpu(images: Tensor, gain: Tensor, kept: float, mixed: float) -> Tensor:
     channels, height, width = images.shape[1:]
     images = images.contiguous()
@@ -292,19 +326,29 @@ def _sharpen_cpu(images: Tensor, gain: Tensor, kept: float, mixed: float) -> Ten
     return out
 
 
-@_sharpen_bytes.register_kernel("cuda")
+@_sharpen.on_cuda
 def _sharpen_cuda(images: Tensor, gain: Tensor, kept: float, mixed: float) -> Tensor:
     from degrade.kernels.cuda import filter as body
 
     return body.sharpen(images, gain, kept, mixed)
 
 
-def sharpen(images: Tensor, gain: Tensor, kept: float, mixed: float) -> Tensor:
-    """``quantize.blend`` of the (B, C, H, W) ``images`` with round(gain (5 image - its four neighbours)); gain (B, 1, 1, 1) floating.
+@_sharpen.gradient_on_cuda("images", "gain")
+def _sharpen_gradient_cuda(gradient: Tensor, images: Tensor, gain: Tensor, kept: float, mixed: float, wanted: list[bool]) -> list[Tensor]:
+    from degrade.kernels.cuda import filter as body
 
-    In one pass over bytes: with two, memory is what takes the time.
+    found: list[Tensor] = body.sharpen_backward(gradient, images, gain, kept, mixed, wanted)
+    return found
+
+
+def sharpen(images: Tensor, gain: Tensor, kept: float, mixed: float) -> Tensor:
+    """``quantize.blend`` of the (B, C, H, W) ``images`` with round(gain (5 image - its four neighbours)).
+
+    In one pass, where images have a body: with two, memory is what takes the time.
+
+    Args:
+        images: levels.
+        gain: (B, 1, 1, 1) in the floating dtype of the levels (float32 for bytes).
+        kept, mixed: weights of the image and of the sharpened one.
     """
-    if images.dtype == torch.uint8:
-        result: Tensor = _sharpen_bytes(images, gain, kept, mixed)
-        return result
-    return quantize.blend(images, kept, quantize.round(gain * _sharpened(images), images.dtype), mixed)
+    return _sharpen(images, gain, kept, mixed)

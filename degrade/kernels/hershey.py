@@ -7,6 +7,7 @@ redistribute in any form but the NTIS format.  Taken from the face ``futural`` o
 
 from __future__ import annotations
 
+import functools
 from dataclasses import dataclass
 
 import numpy as np
@@ -71,19 +72,23 @@ _FONT = {character: _Glyph.parse(text) for character, text in _GLYPHS.items()}
 CHARACTERS = frozenset(_FONT)
 
 
+@functools.lru_cache(maxsize=256)
+def _placed(string: str) -> Ints:
+    """The strokes of ``string``, (N, 4) in font units, from the start of its baseline, glyph origins at their height."""
+    start, placed = 0, [NOTHING]
+    for glyph in (_FONT[character] for character in string):
+        start -= glyph.left
+        placed.append(glyph.segments + np.array([start, -BASE_LINE, start, -BASE_LINE], dtype=np.int64))
+        start += glyph.right
+    return np.concatenate(placed)
+
+
 def segments(string: str, x: int, y: int, scale: float) -> Ints:
     """The strokes of ``string``, its baseline starting at pixel (x, y): (N, 4) ends x1 y1 x2 y2 in 1/65536 pixel.
 
     ``scale`` is pixels per font unit, rounded to 1/65536; ``string`` consists of ``CHARACTERS``.
     """
-    unit = round(scale * UNITS_PER_PIXEL)
-    start, base = x * UNITS_PER_PIXEL, y * UNITS_PER_PIXEL - BASE_LINE * unit
-    placed = [NOTHING]
-    for glyph in (_FONT[character] for character in string):
-        start -= glyph.left * unit
-        placed.append(glyph.segments * unit + np.array([start, base, start, base]))
-        start += glyph.right * unit
-    return np.concatenate(placed)
+    return _placed(string) * round(scale * UNITS_PER_PIXEL) + np.array([x, y, x, y], dtype=np.int64) * UNITS_PER_PIXEL
 
 
 def text_size(string: str, scale: float, thickness: int) -> tuple[int, int]:

@@ -25,7 +25,8 @@ import torch
 from torch import Tensor
 from torch.nn.functional import pad
 
-from degrade.kernels import native
+from degrade.kernels import native, quantize
+from degrade.kernels.dispatch import Kernel
 
 _REACHES = (0, 2, 2, 3, 2, 2, 0)  # columns to each side of the neighbours within distance 3, for rows -3..3
 _PAD = 4  # pixels around padded maps: a neighbour's own neighbour is at most so far away
@@ -75,10 +76,23 @@ def march(masks: npt.NDArray[np.bool_]) -> March:
         raise MemoryError(f"no memory to plan the inpainting of {height} x {width} pixels")
     unit = min(_USUAL_STEPS, _STEPS_PER_PIXEL * (height + width))
     steps = -(-max(1, counts[:, 1].max(initial=0)) // unit) * unit
-    schedule = np.full((batch, steps * _LANES), -1, np.int32)
-    for n, (count, _) in enumerate(counts):
-        schedule[n, slots[n, :count]] = pixels[n, :count]
-    return March(*map(torch.from_numpy, (order, distance, schedule.reshape(batch, steps, _LANES))))
+    schedule = np.empty((batch, steps, _LANES), np.int32)
+    c_schedule = native.function("degrade_inpaint_schedule", *[native.POINTER] * 2, native.INT, native.POINTER, native.INT)
+
+    def put(n: int) -> None:
+        c_schedule(pixels[n].ctypes.data, slots[n].ctypes.data, counts[n, 0], schedule[n].ctypes.data, schedule[n].size)
+
+    native.parallel(batch, put)
+    return March(*map(torch.from_numpy, (order, distance, schedule)))
+
+
+def edge(masks: npt.NDArray[np.bool_]) -> Tensor:
+    """(B, H, W) bool: the edge of the holes of ``masks`` (B, H, W), one pixel wide; equal to OpenCV's Canny with every gradient counted."""
+    masks = np.ascontiguousarray(masks)
+    edges = np.empty_like(masks)
+    c_edge = native.function("degrade_inpaint_edge", native.POINTER, *[native.INT] * 2, native.POINTER)
+    native.parallel(len(masks), lambda n: c_edge(masks[n].ctypes.data, *masks.shape[1:], edges[n].ctypes.data))
+    return torch.from_numpy(edges)
 
 
 def inpaint(images: Tensor, order: Tensor, distance: Tensor, schedule: Tensor) -> Tensor:
@@ -107,6 +121,14 @@ def inpaint(images: Tensor, order: Tensor, distance: Tensor, schedule: Tensor) -
             raise ValueError(f"{name}: got {plan.dtype} of shape {tuple(plan.shape)}, want {dtype} of shape {tuple(shape)}")
     result: Tensor = _inpaint(images, order, distance, schedule)
     return result
+
+
+def darken(images: Tensor, places: Tensor, factor: float) -> Tensor:
+    """(B, C, H, W) levels; where ``places`` (B, 1, H, W) bool say so trunc(factor images), with ``factor`` in [0, 1].
+
+    Bytes are multiplied in float64: in float32 some products are a level off.
+    """
+    return _darken(images, places, factor)
 
 
 # -- in plain torch -------------------------------------------------------------------------------------------------------
@@ -279,6 +301,12 @@ def inpaint_backward_reference(
     return _as_images(flow, images.shape)
 
 
+def darken_reference(images: Tensor, places: Tensor, factor: float) -> Tensor:
+    scaled = images * factor if images.is_floating_point() else quantize.trunc(images.double() * factor, torch.uint8)
+    return torch.where(places, scaled, images)
+
+
+_darken = Kernel("darken", darken_reference, "Tensor images, Tensor places, float factor")
 _inpaint = torch.library.custom_op("degrade::inpaint", inpaint_reference, mutates_args=())
 _inpaint_backward = torch.library.custom_op("degrade::inpaint_backward", inpaint_backward_reference, mutates_args=())
 
@@ -346,6 +374,21 @@ def _(gradient: Tensor, images: Tensor, filled: Tensor, order: Tensor, distance:
     return result
 
 
+@_darken.on_cpu
+def _darken_cpu(images: Tensor, places: Tensor, factor: float) -> Tensor:
+    images, places = images.contiguous(), places.contiguous()
+    out = torch.empty(images.shape, dtype=torch.uint8, device="cpu")
+    channels, size = images.shape[1], places[:1].numel()
+    body = native.function("degrade_darken", *[native.POINTER] * 3, native.DOUBLE, native.INT)
+
+    def plane(n: int) -> None:
+        b, c = divmod(n, channels)
+        body(images[b, c].data_ptr(), places[b].data_ptr(), out[b, c].data_ptr(), factor, size)
+
+    native.parallel(len(images) * channels, plane)
+    return out
+
+
 # -- on CUDA --------------------------------------------------------------------------------------------------------------
 
 
@@ -354,3 +397,24 @@ def _(images: Tensor, order: Tensor, distance: Tensor, schedule: Tensor) -> Tens
     from degrade.kernels.cuda import inpaint as body  # not every platform has Triton
 
     return body.fill(images, order, distance, schedule)
+
+
+@_inpaint_backward.register_kernel("cuda")
+def _(gradient: Tensor, images: Tensor, filled: Tensor, order: Tensor, distance: Tensor, schedule: Tensor) -> Tensor:
+    from degrade.kernels.cuda import inpaint as body
+
+    return body.fill_backward(gradient, images, filled, order, distance, schedule)
+
+
+@_darken.on_cuda
+def _darken_cuda(images: Tensor, places: Tensor, factor: float) -> Tensor:
+    from degrade.kernels.cuda import inpaint as body
+
+    return body.darken(images, places, factor)
+
+
+@_darken.gradient_on_cuda("images")
+def _darken_gradient_cuda(gradient: Tensor, images: Tensor, places: Tensor, factor: float, wanted: list[bool]) -> list[Tensor]:
+    from degrade.kernels.cuda import inpaint as body
+
+    return [body.darken(gradient, places, factor)]  # floats are scaled and not rounded, and so are their gradients

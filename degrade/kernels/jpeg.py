@@ -17,6 +17,7 @@ import torch
 from torch import Tensor
 
 from degrade.kernels import native, quantize
+from degrade.kernels.dispatch import Kernel
 
 _Matrix = tuple[tuple[int, ...], ...]
 
@@ -109,21 +110,19 @@ def roundtrip(images: Tensor, tables: Tensor) -> Tensor:
         tables: (B, 2, 8, 8) int32, from ``quantisation_tables``.  They come from the host because the standard's tables would have to
             be copied to the device.
     """
-    if images.dtype == torch.uint8:
-        result: Tensor = _roundtrip_bytes(images, tables)
-        return result
-    return _codec(images, tables.to(images.dtype), _Reals())
+    return _roundtrip(images, tables)
 
 
 def roundtrip_reference(images: Tensor, tables: Tensor) -> Tensor:
-    """The meaning of ``roundtrip`` for bytes, in plain operations on integers."""
-    return _codec(images.to(torch.int32), tables, _Integers()).to(torch.uint8)
+    if images.dtype == torch.uint8:
+        return _codec(images.to(torch.int32), tables, _Integers()).to(torch.uint8)
+    return _codec(images, tables.to(images.dtype), _Reals())
 
 
-_roundtrip_bytes = native.operator_like_first("jpeg_roundtrip", roundtrip_reference, "Tensor images, Tensor tables")
+_roundtrip = Kernel("jpeg_roundtrip", roundtrip_reference, "Tensor images, Tensor tables")
 
 
-@_roundtrip_bytes.register_kernel("cpu")
+@_roundtrip.on_cpu
 def _roundtrip_cpu(images: Tensor, tables: Tensor) -> Tensor:
     height, width = images.shape[2:]
     images, tables = images.contiguous(), tables.contiguous()
@@ -140,11 +139,18 @@ def _roundtrip_cpu(images: Tensor, tables: Tensor) -> Tensor:
     return out
 
 
-@_roundtrip_bytes.register_kernel("cuda")
+@_roundtrip.on_cuda
 def _roundtrip_cuda(images: Tensor, tables: Tensor) -> Tensor:
     from degrade.kernels.cuda import jpeg as body  # not every platform has Triton
 
     return body.roundtrip(images, tables)
+
+
+@_roundtrip.gradient_on_cuda("images")
+def _roundtrip_gradient_cuda(gradient: Tensor, images: Tensor, tables: Tensor, wanted: list[bool]) -> list[Tensor]:
+    from degrade.kernels.cuda import jpeg as body
+
+    return body.roundtrip_backward(gradient, images, tables, wanted)
 
 
 def _codec(images: Tensor, tables: Tensor, arithmetic: _Arithmetic) -> Tensor:

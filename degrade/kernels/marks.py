@@ -6,61 +6,74 @@ import torch
 from torch import Tensor
 
 from degrade.kernels import filter, native, quantize
+from degrade.kernels.dispatch import Kernel
 
 
-def cover_reference(images: Tensor, canvas: Tensor) -> Tensor:
-    return torch.where(canvas[:, -1:] > 0, canvas[:, :-1], images)
+def cover_reference(images: Tensor, canvas: Tensor, palette: Tensor) -> Tensor:
+    channels = images.shape[1]
+    levels = palette.to(images.dtype).transpose(1, 2).expand(-1, channels, -1)
+    place = (canvas.long() - 1).clamp(min=0).flatten(2).expand(-1, channels, -1)
+    return torch.where(canvas > 0, levels.gather(2, place).view(images.shape), images)
 
 
-_cover_bytes = native.operator_like_first("cover", cover_reference, "Tensor images, Tensor canvas")
+_cover = Kernel("cover", cover_reference, "Tensor images, Tensor canvas, Tensor palette")
 
 
-@_cover_bytes.register_kernel("cpu")
-def _cover_cpu(images: Tensor, canvas: Tensor) -> Tensor:
-    images, canvas = images.contiguous(), canvas.contiguous()
+@_cover.on_cpu
+def _cover_cpu(images: Tensor, canvas: Tensor, palette: Tensor) -> Tensor:
+    images, canvas, palette = images.contiguous(), canvas.contiguous(), palette.contiguous()
     channels, size = images.shape[1], images.shape[2] * images.shape[3]
+    colours, step = palette.shape[1:]
     out = torch.empty(images.shape, dtype=torch.uint8, device="cpu")
-    body = native.function("degrade_cover", *[native.POINTER] * 4, native.INT)
+    body = native.function("degrade_cover", *[native.POINTER] * 4, *[native.INT] * 3)
+    first, below, levels, result = (tensor.data_ptr() for tensor in (images, canvas, palette, out))
 
     def plane(n: int) -> None:
         b, c = divmod(n, channels)
-        body(images[b, c].data_ptr(), canvas[b, c].data_ptr(), canvas[b, channels].data_ptr(), out[b, c].data_ptr(), size)
+        body(first + n * size, below + b * size, levels + b * colours * step + c % step, result + n * size, size, colours, step)
 
     native.parallel(len(images) * channels, plane)
     return out
 
 
-@_cover_bytes.register_kernel("cuda")
-def _cover_cuda(images: Tensor, canvas: Tensor) -> Tensor:
+@_cover.on_cuda
+def _cover_cuda(images: Tensor, canvas: Tensor, palette: Tensor) -> Tensor:
     from degrade.kernels.cuda import marks as body  # not every platform has Triton
 
-    return body.cover(images, canvas)
+    return body.cover(images, canvas, palette)
 
 
-def cover(images: Tensor, canvas: Tensor) -> Tensor:
-    """(B, C, H, W) levels, covered by the first C channels of the (B, C + 1, H, W) uint8 ``canvas`` where its last one is not 0."""
-    if images.dtype == torch.uint8:
-        result: Tensor = _cover_bytes(images, canvas)
-        return result
-    return cover_reference(images, canvas.to(images.dtype))
+@_cover.gradient_on_cuda("images")
+def _cover_gradient_cuda(gradient: Tensor, images: Tensor, canvas: Tensor, palette: Tensor, wanted: list[bool]) -> list[Tensor]:
+    from degrade.kernels.cuda import marks as body
+
+    return body.cover_backward(gradient, images, canvas, palette, wanted)
 
 
-def _glowing(images: Tensor, marks: Tensor, kernel: Tensor, weight: Tensor, colour: Tensor) -> Tensor:
-    """Floating ``images``, and a ``kernel`` of the dtype in which the marks are blurred."""
-    glow = filter.separable(marks.to(kernel.dtype), kernel).to(images.dtype)
-    return images + weight * glow * colour[:, :, None, None]
+def cover(images: Tensor, canvas: Tensor, palette: Tensor) -> Tensor:
+    """The levels that marks cover become theirs.
+
+    Args:
+        images: (B, C, H, W) levels.
+        canvas: (B, 1, H, W) uint8, the number of the mark that stands on a pixel, from 1, or 0.
+        palette: (B, N, C) or (B, N, 1) uint8, N at least the largest number and at least 1: the levels of each mark.
+    """
+    return _cover(images, canvas, palette)
 
 
 def add_glow_reference(images: Tensor, marks: Tensor, kernel: Tensor, weight: Tensor, colour: Tensor) -> Tensor:
-    return quantize.trunc(_glowing(images.float(), marks, filter.fixed_point(kernel), weight, colour), torch.uint8)
+    if images.dtype == torch.uint8:
+        levels, taps = images.float(), filter.fixed_point(kernel)
+    else:
+        levels, taps = images, kernel.to(images.dtype)
+    glow = filter.separable(marks.to(taps.dtype), taps).to(levels.dtype)
+    return quantize.trunc(levels + quantize.per_image(weight, images) * glow * colour[:, :, None, None], images.dtype)
 
 
-_add_glow_bytes = native.operator_like_first(
-    "add_glow", add_glow_reference, "Tensor images, Tensor marks, Tensor kernel, Tensor weight, Tensor colour"
-)
+_add_glow = Kernel("add_glow", add_glow_reference, "Tensor images, Tensor marks, Tensor kernel, Tensor weight, Tensor colour")
 
 
-@_add_glow_bytes.register_kernel("cpu")
+@_add_glow.on_cpu
 def _add_glow_cpu(images: Tensor, marks: Tensor, kernel: Tensor, weight: Tensor, colour: Tensor) -> Tensor:
     channels, height, width = images.shape[1:]
     images, marks = images.contiguous(), marks.contiguous()
@@ -78,11 +91,20 @@ def _add_glow_cpu(images: Tensor, marks: Tensor, kernel: Tensor, weight: Tensor,
     return out
 
 
-@_add_glow_bytes.register_kernel("cuda")
+@_add_glow.on_cuda
 def _add_glow_cuda(images: Tensor, marks: Tensor, kernel: Tensor, weight: Tensor, colour: Tensor) -> Tensor:
     from degrade.kernels.cuda import marks as body
 
     return body.add_glow(images, marks, kernel, weight, colour)
+
+
+@_add_glow.gradient_on_cuda("images", "kernel", "weight")
+def _add_glow_gradient_cuda(
+    gradient: Tensor, images: Tensor, marks: Tensor, kernel: Tensor, weight: Tensor, colour: Tensor, wanted: list[bool]
+) -> list[Tensor]:
+    from degrade.kernels.cuda import marks as body
+
+    return body.add_glow_backward(gradient, images, marks, kernel, weight, colour, wanted)
 
 
 def add_glow(images: Tensor, marks: Tensor, kernel: Tensor, weight: Tensor, colour: Tensor) -> Tensor:
@@ -92,10 +114,7 @@ def add_glow(images: Tensor, marks: Tensor, kernel: Tensor, weight: Tensor, colo
         images: (B, C, H, W) levels.
         marks: (B, 1, H, W) uint8, 0 or 1.
         kernel: (B, 3) float64 weights of the blur along both axes.
-        weight: (B, 1, 1, 1) floating.
+        weight: (B,) float64.
         colour: (B, C) levels.
     """
-    if images.dtype == torch.uint8:
-        result: Tensor = _add_glow_bytes(images, marks, kernel, weight, colour)
-        return result
-    return quantize.trunc(_glowing(images, marks, kernel.to(images.dtype), weight, colour), images.dtype)
+    return _add_glow(images, marks, kernel, weight, colour)

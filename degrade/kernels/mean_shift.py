@@ -5,7 +5,7 @@ P. Meer, "Mean shift: a robust approach toward feature space analysis", 2002).  
 where it has edges, the pixels of the full-resolution image climb anew.
 
 The climbing is the custom operator ``degrade::mean_shift_climb``: :func:`mean_shift_climb_reference` in plain torch, with a
-body in C on the CPU and one in Triton on CUDA.  Pyramid, edges and the choice between the levels are plain torch.
+body in C on the CPU and one in Triton on CUDA.  Pyramid, edges and the choice between the levels have bodies on CUDA.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ import torch
 from torch import Tensor
 
 from degrade.kernels import native
+from degrade.kernels.dispatch import Kernel
 
 MAX_RADIUS = 40
 _STEPS = 5
@@ -42,15 +43,10 @@ def mean_shift(images: Tensor, radius: Tensor, max_radius: int = MAX_RADIUS) -> 
         TypeError, ValueError: for images or radii of another dtype, shape or range (values of ``radius`` are checked on the CPU only).
     """
     _check(images, radius, max_radius)
-    levels = images if images.is_floating_point() else images.to(torch.float32)
-    rounded = images.dtype == torch.uint8
-    half = _pyramid_down(levels, rounded)
-    everywhere = torch.ones_like(half[:, 0], dtype=torch.bool)
-    coarse = mean_shift_climb(half, everywhere, radius, 1, rounded, max_radius)
-    edges = _edges(coarse, radius, levels.shape[-2:])
-    fine = mean_shift_climb(levels, edges, radius, 0, rounded, max_radius)
-    result = torch.where(edges[:, None], fine, _pyramid_up(coarse, levels.shape[-2:], rounded))
-    return result.to(images.dtype)
+    half = _pyramid_down(images)
+    coarse = mean_shift_climb(half, None, radius, 1, max_radius)
+    edges = _edges(coarse.detach(), radius, *images.shape[-2:])
+    return _merge(mean_shift_climb(images, edges, radius, 0, max_radius), coarse, edges)
 
 
 def _check(images: Tensor, radius: Tensor, max_radius: int) -> None:
@@ -69,9 +65,14 @@ def _check(images: Tensor, radius: Tensor, max_radius: int) -> None:
 # -- the pyramid ----------------------------------------------------------------------------------------------------------
 
 
-def _store(values: Tensor, rounded: bool) -> Tensor:
-    """Round half up, as the pyramid's integer arithmetic does."""
-    return (values + 0.5).floor() if rounded else values
+def _levels(images: Tensor) -> Tensor:
+    """Floating; the sums of whole levels are exact in float32."""
+    return images if images.is_floating_point() else images.to(torch.float32)
+
+
+def _store(values: Tensor, dtype: torch.dtype) -> Tensor:
+    """For bytes rounded half up, as the pyramid's integer arithmetic does."""
+    return (values + 0.5).floor().to(dtype) if dtype == torch.uint8 else values
 
 
 def _halve(images: Tensor, dim: int) -> Tensor:
@@ -95,28 +96,84 @@ def _double(images: Tensor, dim: int, size: int) -> Tensor:
     return torch.stack((before + 6 * here + after, 4 * (here + after)), dim).flatten(dim - 1, dim).narrow(dim, 0, size)
 
 
-def _pyramid_down(images: Tensor, rounded: bool) -> Tensor:
-    return _store(_halve(_halve(images, -2), -1) / 256, rounded)
+def pyramid_down_reference(images: Tensor) -> Tensor:
+    return _store(_halve(_halve(_levels(images), -2), -1) / 256, images.dtype)
 
 
-def _pyramid_up(images: Tensor, size: torch.Size, rounded: bool) -> Tensor:
-    return _store(_double(_double(images, -1, size[1]), -2, size[0]) / 64, rounded)
+_pyramid_down = Kernel(
+    "pyramid_down",
+    pyramid_down_reference,
+    "Tensor images",
+    like=lambda images: images.new_empty((*images.shape[:2], *((size + 1) // 2 for size in images.shape[2:]))),
+)
 
 
-def _edges(coarse: Tensor, radius: Tensor, size: torch.Size) -> Tensor:
-    """(B, *size) bool: which full-resolution pixels lie at an edge of the filtered half-resolution images ``coarse``."""
-    height, width = coarse.shape[-2:]
-    coarse = coarse.detach()
+@_pyramid_down.on_cuda
+def _pyramid_down_cuda(images: Tensor) -> Tensor:
+    from degrade.kernels.cuda import mean_shift as body  # not every platform has Triton
+
+    return body.pyramid_down(images)
+
+
+@_pyramid_down.gradient_on_cuda("images")
+def _pyramid_down_gradient_cuda(gradient: Tensor, images: Tensor, wanted: list[bool]) -> list[Tensor]:
+    from degrade.kernels.cuda import mean_shift as body
+
+    return [body.pyramid_down_backward(gradient, images)]
+
+
+def edges_reference(coarse: Tensor, radius: Tensor, height: int, width: int) -> Tensor:
+    """(B, height, width) bool: which full-resolution pixels lie at an edge of the filtered half-resolution images ``coarse``."""
+    rows, columns = (max(size - 2, 0) for size in coarse.shape[-2:])  # that have neighbours on both sides
     least = radius.square().clamp(min=_MIN_EDGE)[:, None, None]
+    coarse = _levels(coarse)
     inner = coarse[:, :, 1:-1, 1:-1]
     found = torch.zeros_like(inner[:, 0], dtype=torch.bool)
     for dy, dx in itertools.product(range(3), range(3)):
-        neighbours = coarse[:, :, dy : max(height - 2, 0) + dy, dx : max(width - 2, 0) + dx]
-        found = found | ((inner - neighbours).square().sum(1) >= least)
-    edges = coarse.new_zeros(coarse.shape[0], 1, *size)
+        found = found | ((inner - coarse[:, :, dy : rows + dy, dx : columns + dx]).square().sum(1) >= least)
+    edges = coarse.new_zeros(coarse.shape[0], 1, height, width)
     # OpenCV puts pixel (a, b) at (2 a + 1, 2 b - 1).
-    edges[:, 0, 3 : max(2 * height - 2, 3) : 2, 1 : max(2 * width - 4, 1) : 2] = found
+    edges[:, 0, 3 : 2 * rows + 3 : 2, 1 : 2 * columns + 1 : 2] = found
     return torch.nn.functional.max_pool2d(edges, 3, stride=1, padding=1)[:, 0] > 0
+
+
+_edges = Kernel(
+    "mean_shift_edges",
+    edges_reference,
+    "Tensor coarse, Tensor radius, int height, int width",
+    like=lambda coarse, radius, height, width: coarse.new_empty((len(coarse), height, width), dtype=torch.bool),
+)
+
+
+@_edges.on_cuda
+def _edges_cuda(coarse: Tensor, radius: Tensor, height: int, width: int) -> Tensor:
+    from degrade.kernels.cuda import mean_shift as body
+
+    return body.edges(coarse, radius, height, width)
+
+
+def merge_reference(fine: Tensor, coarse: Tensor, edges: Tensor) -> Tensor:
+    """``fine`` at the edges, elsewhere ``coarse`` brought up to full resolution."""
+    up = _double(_double(_levels(coarse), -1, fine.shape[-1]), -2, fine.shape[-2]) / 64
+    return torch.where(edges[:, None], fine, _store(up, fine.dtype))
+
+
+_merge = Kernel("mean_shift_merge", merge_reference, "Tensor fine, Tensor coarse, Tensor edges")
+
+
+@_merge.on_cuda
+def _merge_cuda(fine: Tensor, coarse: Tensor, edges: Tensor) -> Tensor:
+    from degrade.kernels.cuda import mean_shift as body
+
+    return body.merge(fine, coarse, edges)
+
+
+@_merge.gradient_on_cuda("fine", "coarse")
+def _merge_gradient_cuda(gradient: Tensor, fine: Tensor, coarse: Tensor, edges: Tensor, wanted: list[bool]) -> list[Tensor]:
+    from degrade.kernels.cuda import mean_shift as body
+
+    found: list[Tensor] = body.merge_backward(gradient, coarse, edges, wanted)
+    return found
 
 
 # -- the climb ------------------------------------------------------------------------------------------------------------
@@ -161,9 +218,10 @@ def _window_row(
     return index, colours, members
 
 
-def _climb(images: Tensor, radius: Tensor, level: int, rounded: bool, max_radius: int) -> _Climb:
+def _climb(images: Tensor, radius: Tensor, level: int, max_radius: int) -> _Climb:
     """All climbs in float64; whole levels and positions keep every sum and square exact."""
     batch, _, height, width = images.shape
+    rounded = images.dtype == torch.uint8
     images = images.to(torch.float64)
     spatial, limit = _window(radius, level)
     position = torch.arange(height * width, device=images.device).expand(batch, -1)
@@ -197,31 +255,31 @@ def _climb(images: Tensor, radius: Tensor, level: int, rounded: bool, max_radius
     return last
 
 
-def mean_shift_climb_reference(images: Tensor, wanted: Tensor, radius: Tensor, level: int, rounded: bool, max_radius: int) -> Tensor:
+def mean_shift_climb_reference(images: Tensor, wanted: Tensor | None, radius: Tensor, level: int, max_radius: int) -> Tensor:
     """Mean-shift filter one level of the pyramid, on any device and without a host copy: all climbs in step.
 
     Args:
-        images: (B, 3, H, W) floating levels 0..255, whole if ``rounded``.
-        wanted: (B, H, W) bool, the pixels to filter.
+        images: (B, 3, H, W) levels 0..255; of bytes, colours are rounded to whole levels after each of the at most five steps.
+        wanted: (B, H, W) bool, the pixels to filter; None for all.
         radius: (B,) int32 in 0..``max_radius``: colour radius in levels, and 2**``level`` times the spatial one (of at least 1).
         level: 0 for the full resolution, 1 for half.
-        rounded: round colours to whole levels after each of the at most five steps.
         max_radius: at most 40.
 
     Returns:
         As ``images``; 0 where a pixel is not wanted.
     """
-    colour = _climb(images, radius, level, rounded, max_radius).colour.reshape(images.shape)
-    return torch.where(wanted[:, None], colour, 0).to(images.dtype)
+    colour = _climb(images, radius, level, max_radius).colour.reshape(images.shape)
+    return (colour if wanted is None else torch.where(wanted[:, None], colour, 0)).to(images.dtype)
 
 
 def mean_shift_climb_backward_reference(
-    gradient: Tensor, images: Tensor, wanted: Tensor, radius: Tensor, level: int, rounded: bool, max_radius: int
+    gradient: Tensor, images: Tensor, wanted: Tensor | None, radius: Tensor, level: int, max_radius: int
 ) -> Tensor:
-    """The gradient with respect to ``images``: each pixel's, shared out evenly among the members of its last window."""
+    """The gradient with respect to floating ``images``: each pixel's, shared out evenly among the members of its last window."""
     spatial, limit = _window(radius, level)
-    last = _climb(images, radius, level, rounded, max_radius)
-    shares = torch.where(wanted[:, None], gradient.to(torch.float64), 0).flatten(2) / last.members[:, None]
+    last = _climb(images, radius, level, max_radius)
+    gradient = gradient.to(torch.float64)
+    shares = (gradient if wanted is None else torch.where(wanted[:, None], gradient, 0)).flatten(2) / last.members[:, None]
     levels = images.to(torch.float64)
     result = torch.zeros_like(levels).flatten(2)
     height, width = images.shape[-2:]
@@ -240,12 +298,12 @@ mean_shift_climb_backward = torch.library.custom_op(
 
 
 @mean_shift_climb.register_fake
-def _(images: Tensor, wanted: Tensor, radius: Tensor, level: int, rounded: bool, max_radius: int) -> Tensor:
+def _(images: Tensor, wanted: Tensor | None, radius: Tensor, level: int, max_radius: int) -> Tensor:
     return images.new_empty(images.shape)
 
 
 @mean_shift_climb_backward.register_fake
-def _(gradient: Tensor, images: Tensor, wanted: Tensor, radius: Tensor, level: int, rounded: bool, max_radius: int) -> Tensor:
+def _(gradient: Tensor, images: Tensor, wanted: Tensor | None, radius: Tensor, level: int, max_radius: int) -> Tensor:
     return images.new_empty(images.shape)
 
 
@@ -256,7 +314,7 @@ def _setup_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
 
 def _backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
     # The climbs are done anew: that costs less than to keep their windows for every call that may want a gradient.
-    return mean_shift_climb_backward(gradient, *ctx.saved_tensors, *ctx.settings), None, None, None, None, None
+    return mean_shift_climb_backward(gradient, *ctx.saved_tensors, *ctx.settings), None, None, None, None
 
 
 mean_shift_climb.register_autograd(_backward, setup_context=_setup_context)
@@ -265,17 +323,21 @@ mean_shift_climb.register_autograd(_backward, setup_context=_setup_context)
 # -- on the CPU -----------------------------------------------------------------------------------------------------------
 
 
+def _mask(images: Tensor, wanted: Tensor | None) -> Tensor:
+    return torch.ones(images[:, 0].shape, dtype=torch.bool, device="cpu") if wanted is None else wanted.contiguous()
+
+
 def _climb_natively(
-    images: Tensor, wanted: Tensor, radius: Tensor, level: int, rounded: bool, keep_windows: bool
+    images: Tensor, wanted: Tensor, radius: Tensor, level: int, keep_windows: bool
 ) -> tuple[Tensor, Tensor, list[tuple[float, float]]]:
     """Results (B, 3, H, W) float64; last windows (B, 6, H, W) float64, or none of them; spatial radius and limit of each image."""
     if not all(0 <= r <= MAX_RADIUS for r in radius.tolist()):
         raise ValueError(f"mean_shift: every radius must lie in 0..{MAX_RADIUS}, got {radius.tolist()}")
     batch, _, height, width = images.shape
+    rounded = images.dtype == torch.uint8
     # The C body reads up to 32 values past the planes.
     planes = torch.zeros(images.numel() + 32, dtype=torch.int16 if rounded else torch.float64, device="cpu")
     planes[: images.numel()].view(images.shape).copy_(images)
-    wanted = wanted.contiguous()
     result = torch.zeros(images.shape, dtype=torch.float64, device="cpu")
     windows = torch.zeros((batch if keep_windows else 0, 6, height, width), dtype=torch.float64, device="cpu")
     sizes = [(spatial.item(), limit.item()) for spatial, limit in zip(*_window(radius, level), strict=True)]
@@ -305,14 +367,15 @@ def _climb_natively(
 
 
 @mean_shift_climb.register_kernel("cpu")
-def _(images: Tensor, wanted: Tensor, radius: Tensor, level: int, rounded: bool, max_radius: int) -> Tensor:
-    return _climb_natively(images, wanted, radius, level, rounded, keep_windows=False)[0].to(images.dtype)
+def _(images: Tensor, wanted: Tensor | None, radius: Tensor, level: int, max_radius: int) -> Tensor:
+    return _climb_natively(images, _mask(images, wanted), radius, level, keep_windows=False)[0].to(images.dtype)
 
 
 @mean_shift_climb_backward.register_kernel("cpu")
-def _(gradient: Tensor, images: Tensor, wanted: Tensor, radius: Tensor, level: int, rounded: bool, max_radius: int) -> Tensor:
-    _, windows, sizes = _climb_natively(images, wanted, radius, level, rounded, keep_windows=True)
-    levels, gradient, wanted = images.to(torch.float64).contiguous(), gradient.to(torch.float64).contiguous(), wanted.contiguous()
+def _(gradient: Tensor, images: Tensor, wanted: Tensor | None, radius: Tensor, level: int, max_radius: int) -> Tensor:
+    mask = _mask(images, wanted)
+    _, windows, sizes = _climb_natively(images, mask, radius, level, keep_windows=True)
+    levels, gradient = images.to(torch.float64).contiguous(), gradient.to(torch.float64).contiguous()
     result = torch.zeros_like(levels)
     native_backward = native.function(
         "degrade_mean_shift_climb_backward", *[native.POINTER] * 2, *[native.INT] * 2, *[native.DOUBLE] * 2, *[native.POINTER] * 3
@@ -321,7 +384,7 @@ def _(gradient: Tensor, images: Tensor, wanted: Tensor, radius: Tensor, level: i
     def work(image: int) -> None:
         native_backward(
             levels[image].data_ptr(),
-            wanted[image].data_ptr(),
+            mask[image].data_ptr(),
             *images.shape[-2:],
             *sizes[image],
             windows[image].data_ptr(),
@@ -337,14 +400,14 @@ def _(gradient: Tensor, images: Tensor, wanted: Tensor, radius: Tensor, level: i
 
 
 @mean_shift_climb.register_kernel("cuda")
-def _(images: Tensor, wanted: Tensor, radius: Tensor, level: int, rounded: bool, max_radius: int) -> Tensor:
-    from degrade.kernels.cuda import mean_shift as body  # not every platform has Triton
+def _(images: Tensor, wanted: Tensor | None, radius: Tensor, level: int, max_radius: int) -> Tensor:
+    from degrade.kernels.cuda import mean_shift as body
 
-    return body.climb(images, wanted, radius, level, rounded)
+    return body.climb(images, wanted, radius, level)
 
 
 @mean_shift_climb_backward.register_kernel("cuda")
-def _(gradient: Tensor, images: Tensor, wanted: Tensor, radius: Tensor, level: int, rounded: bool, max_radius: int) -> Tensor:
+def _(gradient: Tensor, images: Tensor, wanted: Tensor | None, radius: Tensor, level: int, max_radius: int) -> Tensor:
     from degrade.kernels.cuda import mean_shift as body
 
-    return body.climb_backward(gradient, images, wanted, radius, level, rounded)
+    return body.climb_backward(gradient, images, wanted, radius, level)

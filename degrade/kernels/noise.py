@@ -15,6 +15,7 @@ import torch
 from torch import Tensor
 
 from degrade.kernels import native, quantize
+from degrade.kernels.dispatch import Kernel
 
 _GOLDEN = 0x9E3779B1 - 2**32  # odd, near 2^32 / golden ratio: spreads neighbouring places; as a signed number
 _FIRST, _SECOND = 0x7FEB352D, 0x846CA68B - 2**32
@@ -59,21 +60,16 @@ def normal(keys: Tensor, quantiles: Tensor, count: int) -> Tensor:
     return quantiles[index]
 
 
-def _noisy(images: Tensor, keys: Tensor, quantiles: Tensor, deviation: Tensor) -> Tensor:
-    field = normal(keys, quantiles, images.shape[1:].numel()).view(images.shape)
-    return images + deviation * field.to(images.dtype)
-
-
 def add_noise_reference(images: Tensor, keys: Tensor, quantiles: Tensor, deviation: Tensor) -> Tensor:
-    return quantize.trunc(_noisy(images.float(), keys, quantiles, deviation), torch.uint8)
+    field = normal(keys, quantiles, images.shape[1:].numel()).view(images.shape)
+    levels = images if images.is_floating_point() else images.float()
+    return quantize.trunc(levels + deviation * field.to(levels.dtype), images.dtype)
 
 
-_add_noise_bytes = native.operator_like_first(
-    "add_noise", add_noise_reference, "Tensor images, Tensor keys, Tensor quantiles, Tensor deviation"
-)
+_add_noise = Kernel("add_noise", add_noise_reference, "Tensor images, Tensor keys, Tensor quantiles, Tensor deviation")
 
 
-@_add_noise_bytes.register_kernel("cpu")
+@_add_noise.on_cpu
 def _add_noise_cpu(images: Tensor, keys: Tensor, quantiles: Tensor, deviation: Tensor) -> Tensor:
     images, quantiles, count = images.contiguous(), quantiles.contiguous(), images.shape[1:].numel()
     pairs, names, deviations = (count + 1) // 2, keys.tolist(), deviation.flatten().tolist()
@@ -92,16 +88,30 @@ def _add_noise_cpu(images: Tensor, keys: Tensor, quantiles: Tensor, deviation: T
     return out
 
 
-@_add_noise_bytes.register_kernel("cuda")
+@_add_noise.on_cuda
 def _add_noise_cuda(images: Tensor, keys: Tensor, quantiles: Tensor, deviation: Tensor) -> Tensor:
     from degrade.kernels.cuda import noise as body  # not every platform has Triton
 
     return body.add_noise(images, keys, quantiles, deviation)
 
 
+@_add_noise.gradient_on_cuda("images", "deviation")
+def _add_noise_gradient_cuda(
+    gradient: Tensor, images: Tensor, keys: Tensor, quantiles: Tensor, deviation: Tensor, wanted: list[bool]
+) -> list[Tensor]:
+    from degrade.kernels.cuda import noise as body
+
+    found: list[Tensor] = body.add_noise_backward(gradient, images, keys, quantiles, deviation, wanted)
+    return found
+
+
 def add_noise(images: Tensor, keys: Tensor, quantiles: Tensor, deviation: Tensor) -> Tensor:
-    """trunc(images + deviation noise), stored in the dtype of (B, C, H, W) ``images``; noise as of ``normal``, deviation (B, 1, 1, 1)."""
-    if images.dtype == torch.uint8:
-        result: Tensor = _add_noise_bytes(images, keys, quantiles, deviation)
-        return result
-    return quantize.trunc(_noisy(images, keys, quantiles, deviation), images.dtype)
+    """trunc(images + deviation noise), stored in the dtype of ``images``; noise as of ``normal``.
+
+    Args:
+        images: (B, C, H, W) levels.
+        keys: (B, 2) int32, one field of noise for each image.
+        quantiles: the table of ``quantiles``.
+        deviation: (B, 1, 1, 1) levels, in the floating dtype of ``images`` (float32 for bytes).
+    """
+    return _add_noise(images, keys, quantiles, deviation)

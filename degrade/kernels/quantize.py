@@ -13,6 +13,7 @@ import torch
 from torch import Tensor
 
 from degrade.kernels import native
+from degrade.kernels.dispatch import Kernel
 
 
 def clip(values: Tensor, low: float, high: float) -> Tensor:
@@ -35,14 +36,22 @@ def round(values: Tensor, dtype: torch.dtype) -> Tensor:
     return clipped.round().to(dtype) if dtype == torch.uint8 else clipped.to(dtype)
 
 
+def per_image(numbers: Tensor, images: Tensor) -> Tensor:
+    """A number for each image as (B, 1, 1, 1) in the dtype that a formula is worked out in: float32 for bytes."""
+    return numbers.reshape(-1, 1, 1, 1).to(images.dtype if images.is_floating_point() else torch.float32)
+
+
 def blend_reference(first: Tensor, weight: Tensor, second: Tensor, other_weight: Tensor) -> Tensor:
-    return round(first.float() * weight + second.float() * other_weight, torch.uint8)
+    weight, other_weight = per_image(weight, first), per_image(other_weight, first)
+    if first.dtype == torch.uint8:
+        return round(first.float() * weight + second.float() * other_weight, torch.uint8)
+    return round(first * weight + second * other_weight, first.dtype)
 
 
-_blend_bytes = native.operator_like_first("blend", blend_reference, "Tensor first, Tensor weight, Tensor second, Tensor other_weight")
+_blend = Kernel("blend", blend_reference, "Tensor first, Tensor weight, Tensor second, Tensor other_weight")
 
 
-@_blend_bytes.register_kernel("cpu")
+@_blend.on_cpu
 def _blend_cpu(first: Tensor, weight: Tensor, second: Tensor, other_weight: Tensor) -> Tensor:
     body = native.function("degrade_blend", *[native.POINTER] * 3, *[native.DOUBLE] * 2, native.INT)
     first, second = first.contiguous(), second.contiguous()
@@ -58,11 +67,21 @@ def _blend_cpu(first: Tensor, weight: Tensor, second: Tensor, other_weight: Tens
     return out
 
 
-@_blend_bytes.register_kernel("cuda")
+@_blend.on_cuda
 def _blend_cuda(first: Tensor, weight: Tensor, second: Tensor, other_weight: Tensor) -> Tensor:
     from degrade.kernels.cuda import quantize as body  # not every platform has Triton
 
     return body.blend(first, weight, second, other_weight)
+
+
+@_blend.gradient_on_cuda("first", "weight", "second", "other_weight")
+def _blend_gradient_cuda(
+    gradient: Tensor, first: Tensor, weight: Tensor, second: Tensor, other_weight: Tensor, wanted: list[bool]
+) -> list[Tensor]:
+    from degrade.kernels.cuda import quantize as body
+
+    found: list[Tensor] = body.blend_backward(gradient, first, weight, second, other_weight, wanted)
+    return found
 
 
 def blend(first: Tensor, weight: Tensor | float, second: Tensor, other_weight: Tensor | float) -> Tensor:
@@ -73,29 +92,25 @@ def blend(first: Tensor, weight: Tensor | float, second: Tensor, other_weight: T
     Args:
         first: (B, C, H, W) levels.
         second: (B, C, H, W) or (B, 1, H, W) levels of the same dtype.
-        weight, other_weight: numbers, or (B, 1, 1, 1) floating.
+        weight, other_weight: numbers, or (B,) float64.
     """
-    if first.dtype != torch.uint8:
-        return round(first * weight + second * other_weight, first.dtype)
-    weights = [_per_image(w, first) for w in (weight, other_weight)]
-    result: Tensor = _blend_bytes(first, weights[0], second, weights[1])
-    return result
+    return _blend(first, _each(weight, first), second, _each(other_weight, first))
 
 
-def _per_image(value: Tensor | float, images: Tensor) -> Tensor:
-    if isinstance(value, Tensor):
-        return value
-    return torch.full((len(images), 1, 1, 1), value, dtype=torch.float32, device=images.device)
+def _each(value: Tensor | float, images: Tensor) -> Tensor:
+    return value if isinstance(value, Tensor) else torch.full((len(images),), value, dtype=torch.float64, device=images.device)
 
 
 def scale_rows_reference(images: Tensor, factors: Tensor) -> Tensor:
-    return trunc(images.double() * factors[:, None, :, None], torch.uint8)
+    if images.dtype == torch.uint8:
+        return trunc(images.double() * factors[:, None, :, None], torch.uint8)
+    return trunc(images * factors.to(images.dtype)[:, None, :, None], images.dtype)
 
 
-_scale_rows_bytes = native.operator_like_first("scale_rows", scale_rows_reference, "Tensor images, Tensor factors")
+_scale_rows = Kernel("scale_rows", scale_rows_reference, "Tensor images, Tensor factors")
 
 
-@_scale_rows_bytes.register_kernel("cpu")
+@_scale_rows.on_cpu
 def _scale_rows_cpu(images: Tensor, factors: Tensor) -> Tensor:
     body = native.function("degrade_scale_rows", *[native.POINTER] * 3, *[native.INT] * 2)
     channels, height, width = images.shape[1:]
@@ -110,11 +125,19 @@ def _scale_rows_cpu(images: Tensor, factors: Tensor) -> Tensor:
     return out
 
 
-@_scale_rows_bytes.register_kernel("cuda")
+@_scale_rows.on_cuda
 def _scale_rows_cuda(images: Tensor, factors: Tensor) -> Tensor:
     from degrade.kernels.cuda import quantize as body
 
     return body.scale_rows(images, factors)
+
+
+@_scale_rows.gradient_on_cuda("images", "factors")
+def _scale_rows_gradient_cuda(gradient: Tensor, images: Tensor, factors: Tensor, wanted: list[bool]) -> list[Tensor]:
+    from degrade.kernels.cuda import quantize as body
+
+    found: list[Tensor] = body.scale_rows_backward(gradient, images, factors, wanted)
+    return found
 
 
 def scale_rows(images: Tensor, factors: Tensor) -> Tensor:
@@ -122,10 +145,7 @@ def scale_rows(images: Tensor, factors: Tensor) -> Tensor:
 
     Bytes are multiplied in float64: in float32 some products are a level off.
     """
-    if images.dtype == torch.uint8:
-        result: Tensor = _scale_rows_bytes(images, factors)
-        return result
-    return trunc(images * factors.to(images.dtype)[:, None, :, None], images.dtype)
+    return _scale_rows(images, factors)
 
 
 class _StraightThrough(torch.autograd.Function):
@@ -133,7 +153,7 @@ class _StraightThrough(torch.autograd.Function):
 
     @staticmethod
     def forward(smooth: Tensor, exact: Tensor) -> Tensor:
-        return exact.clone()
+        return exact.to(smooth.dtype, copy=True)
 
     @staticmethod
     def setup_context(ctx: Any, inputs: Any, output: Any) -> None:
@@ -145,7 +165,7 @@ class _StraightThrough(torch.autograd.Function):
 
 
 def straight_through(smooth: Tensor, exact: Tensor) -> Tensor:
-    """The values of ``exact`` with the gradient of ``smooth``; both of one shape and floating dtype."""
+    """The values of ``exact``, of any dtype, in the floating dtype of ``smooth``, with the gradient of ``smooth``; both of one shape."""
     result: Tensor = _StraightThrough.apply(smooth, exact.detach())
     return result
 

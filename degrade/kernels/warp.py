@@ -6,19 +6,22 @@ import torch
 from torch import Tensor
 
 from degrade.kernels import native, quantize
+from degrade.kernels.dispatch import Kernel
 
 GRID = 32  # sampling positions are multiples of 1/32 pixel, as in OpenCV's remap
 _ROWS = 64  # that one call of a compiled body works on
 
 
 def move_rows_reference(images: Tensor, shift: Tensor, rows: Tensor) -> Tensor:
-    return quantize.trunc(_moved(images.float(), shift, rows) + 0.5, torch.uint8)
+    if images.dtype == torch.uint8:
+        return quantize.trunc(_moved(images.float(), shift, rows) + 0.5, torch.uint8)
+    return _moved(images, shift, rows)
 
 
-_move_rows_bytes = native.operator_like_first("move_rows", move_rows_reference, "Tensor images, Tensor shift, Tensor rows")
+_move_rows = Kernel("move_rows", move_rows_reference, "Tensor images, Tensor shift, Tensor rows")
 
 
-@_move_rows_bytes.register_kernel("cpu")
+@_move_rows.on_cpu
 def _move_rows_cpu(images: Tensor, shift: Tensor, rows: Tensor) -> Tensor:
     channels, height, width = images.shape[1:]
     images, shift, rows = images.contiguous(), shift.contiguous(), rows.contiguous()
@@ -38,11 +41,19 @@ def _move_rows_cpu(images: Tensor, shift: Tensor, rows: Tensor) -> Tensor:
     return out
 
 
-@_move_rows_bytes.register_kernel("cuda")
+@_move_rows.on_cuda
 def _move_rows_cuda(images: Tensor, shift: Tensor, rows: Tensor) -> Tensor:
     from degrade.kernels.cuda import warp as body  # not every platform has Triton
 
     return body.move_rows(images, shift, rows)
+
+
+@_move_rows.gradient_on_cuda("images", "shift", "rows")
+def _move_rows_gradient_cuda(gradient: Tensor, images: Tensor, shift: Tensor, rows: Tensor, wanted: list[bool]) -> list[Tensor]:
+    from degrade.kernels.cuda import warp as body
+
+    found: list[Tensor] = body.move_rows_backward(gradient, images, shift, rows, wanted)
+    return found
 
 
 def move_rows(images: Tensor, shift: Tensor, rows: Tensor) -> Tensor:
@@ -57,17 +68,15 @@ def move_rows(images: Tensor, shift: Tensor, rows: Tensor) -> Tensor:
         shift: (B, H) float64, pixels to the right.
         rows: (B, H) float64, row positions in pixels.
     """
-    if images.dtype == torch.uint8:
-        result: Tensor = _move_rows_bytes(images, shift, rows)
-        return result
-    return _moved(images, shift, rows)
+    return _move_rows(images, shift, rows)
 
 
 def _moved(images: Tensor, shift: Tensor, rows: Tensor) -> Tensor:
     height, width = images.shape[2:]
-    y = rows.to(images.dtype)[:, None, :, None].clamp(0, height - 1)
-    x = (torch.arange(width, dtype=images.dtype, device=images.device) + shift.to(images.dtype)[:, None, :, None]).clamp(0, width - 1)
-    return _between_neighbours(_between_neighbours(images, y, 2), x, 3)
+    y = rows.to(images.dtype)[:, None, :, None]
+    x = torch.arange(width, dtype=images.dtype, device=images.device) + shift.to(images.dtype)[:, None, :, None]
+    down = _between_neighbours(images, quantize.clip(y, 0, height - 1), 2)
+    return _between_neighbours(down, quantize.clip(x, 0, width - 1), 3)
 
 
 def _between_neighbours(images: Tensor, positions: Tensor, dim: int) -> Tensor:
@@ -79,7 +88,7 @@ def _between_neighbours(images: Tensor, positions: Tensor, dim: int) -> Tensor:
     return images.gather(dim, first.expand_as(images)) * (1 - fraction) + images.gather(dim, second.expand_as(images)) * fraction
 
 
-def _blocks_moved(images: Tensor, block: Tensor, grid: Tensor, source: Tensor) -> Tensor:
+def move_blocks_reference(images: Tensor, block: Tensor, grid: Tensor, source: Tensor) -> Tensor:
     height, width = images.shape[-2:]
     block = block[:, None, None]
     rows, columns = grid[:, 0, None, None], grid[:, 1, None, None]
@@ -94,16 +103,10 @@ def _blocks_moved(images: Tensor, block: Tensor, grid: Tensor, source: Tensor) -
     return images.flatten(2).gather(2, index).view(images.shape)
 
 
-def move_blocks_reference(images: Tensor, block: Tensor, grid: Tensor, source: Tensor) -> Tensor:
-    return _blocks_moved(images, block, grid, source)
+_move_blocks = Kernel("move_blocks", move_blocks_reference, "Tensor images, Tensor block, Tensor grid, Tensor source")
 
 
-_move_blocks_bytes = native.operator_like_first(
-    "move_blocks", move_blocks_reference, "Tensor images, Tensor block, Tensor grid, Tensor source"
-)
-
-
-@_move_blocks_bytes.register_kernel("cpu")
+@_move_blocks.on_cpu
 def _move_blocks_cpu(images: Tensor, block: Tensor, grid: Tensor, source: Tensor) -> Tensor:
     channels, height, width = images.shape[1:]
     images, source = images.contiguous(), source.contiguous()
@@ -119,23 +122,32 @@ def _move_blocks_cpu(images: Tensor, block: Tensor, grid: Tensor, source: Tensor
     return out
 
 
-@_move_blocks_bytes.register_kernel("cuda")
+@_move_blocks.on_cuda
 def _move_blocks_cuda(images: Tensor, block: Tensor, grid: Tensor, source: Tensor) -> Tensor:
     from degrade.kernels.cuda import warp as body  # not every platform has Triton
 
     return body.move_blocks(images, block, grid, source)
 
 
+@_move_blocks.gradient_on_cuda("images")
+def _move_blocks_gradient_cuda(
+    gradient: Tensor, images: Tensor, block: Tensor, grid: Tensor, source: Tensor, wanted: list[bool]
+) -> list[Tensor]:
+    from degrade.kernels.cuda import warp as body
+
+    return [body.move_blocks_backward(gradient, block, grid, source)]
+
+
 def move_blocks(images: Tensor, block: Tensor, grid: Tensor, source: Tensor) -> Tensor:
     """(B, C, H, W) images whose blocks change places; what lies outside the grid of blocks stays.
 
+    A pixel's gradient goes back to where the pixel came from.
+
     Args:
-        images: any dtype.
+        images: uint8, float32 or float64.
         block: (B,) int64, pixels a side.
         grid: (B, 2) int64, rows and columns of blocks.
-        source: (B, N) int64: block n, counted along the rows, gets the pixels of block ``source[b, n]``.
+        source: (B, N) int64: block n, counted along the rows, gets the pixels of block ``source[b, n]``; a permutation of the blocks
+            of a grid, where N may be larger than their number.
     """
-    if images.dtype == torch.uint8:
-        result: Tensor = _move_blocks_bytes(images, block, grid, source)
-        return result
-    return _blocks_moved(images, block, grid, source)
+    return _move_blocks(images, block, grid, source)

@@ -57,7 +57,8 @@ def test_blend_rounds_ties_to_even():
     levels = torch.arange(256, dtype=torch.uint8).view(1, 1, 16, 16)
     half = torch.full((1, 1, 1, 1), 0.5)
     assert torch.equal(quantize.blend(levels, half, levels * 0, half).flatten(), (torch.arange(256) / 2).round().to(torch.uint8))
-    same(quantize.blend(levels, 0.7, levels, 0.3), quantize.blend_reference(levels, 0.7, levels, 0.3))
+    weights = (torch.tensor([number], dtype=torch.float64) for number in (0.7, 0.3))
+    same(quantize.blend(levels, 0.7, levels, 0.3), quantize.blend_reference(levels, next(weights), levels, next(weights)))
 
 
 @EACH_SIZE
@@ -155,8 +156,11 @@ def sparse(size: tuple[int, int]) -> Tensor:
 
 
 @EACH_SIZE
-def test_cover(size):
-    given = pixels(size), torch.cat([pixels(size).flip(0), sparse(size)], 1)
+@pytest.mark.parametrize(("palette_channels", "colours"), [(3, 1), (3, 5), (1, 255)])
+def test_cover(size, palette_channels, colours):
+    numbers = torch.randint(1, colours + 1, (BATCH, 1, *size), dtype=torch.uint8, generator=generator())
+    palette = torch.randint(0, 256, (BATCH, palette_channels, colours), dtype=torch.uint8, generator=generator()).transpose(1, 2)
+    given = pixels(size), numbers * sparse(size), palette
     same(marks.cover(*given), marks.cover_reference(*given))
 
 
@@ -177,6 +181,6 @@ def test_nothing_comes_of_nothing():
         filter.sharpen(empty, none, 0.7, 0.3),
         colour.scale_saturation(empty, none),
         warp.move_rows(empty, line, line),
-        marks.cover(empty, torch.cat([empty, empty[:, :1]], 1)),
+        marks.cover(empty, empty[:, :1], torch.empty(0, 2, 3, dtype=torch.uint8)),
     ]
     assert all(result.shape == empty.shape for result in results)

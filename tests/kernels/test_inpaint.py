@@ -278,6 +278,43 @@ def test_compiles_once_for_other_holes():
             assert torch.equal(torch.autograd.grad(out.sum(), batch)[0], torch.autograd.grad(expected.sum(), batch)[0])
 
 
+@pytest.mark.parametrize("name", MASKS)
+def test_edge_equals_canny(name):
+    expected = cv2.Canny(MASKS[name].astype(np.uint8) * 255, 50, 150) > 0
+    assert np.array_equal(inpaint.edge(MASKS[name][None])[0], expected)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_edge_of_masks_of_any_size_equals_canny(seed):
+    rng = np.random.default_rng(seed)
+    for n in range(40):
+        size = tuple(rng.integers(1, 50, 2).tolist())
+        masks = np.stack([rectangles(size, n), rectangles(size, n, 9), rng.random(size) < 0.1 * n / 4])
+        masks[2] |= masks[0]
+        expected = [cv2.Canny(mask.astype(np.uint8) * 255, 50, 150) > 0 for mask in masks]
+        assert np.array_equal(inpaint.edge(masks), expected)
+        assert np.array_equal(inpaint.edge(masks[:, ::2, ::-1]), inpaint.edge(masks[:, ::2, ::-1].copy()))
+
+
+def test_edge_of_no_mask():
+    assert inpaint.edge(np.zeros((0, 4, 5), bool)).shape == (0, 4, 5)
+
+
+@pytest.mark.parametrize("dtype", [torch.uint8, torch.float32, torch.float64])
+def test_darken(dtype):
+    """Of every level, in images that are not contiguous, the bytes 0.29 * 100 and 0.57 * 100 are a level off in float32."""
+    levels = torch.arange(256).view(1, 1, 16, 16).repeat(2, 3, 1, 1).to(dtype).transpose(2, 3)
+    places = torch.from_numpy(np.random.default_rng(0).random((2, 1, 16, 16)) < 0.5)
+    places[1] = ~places[0]
+    for factor in (0.0, 0.01, 0.29, 0.57, 0.8, 1.0):
+        got = inpaint.darken(levels, places, factor)
+        expected = levels.double() * factor
+        expected = expected.trunc() if dtype == torch.uint8 else expected
+        torch.testing.assert_close(got, torch.where(places, expected.to(dtype), levels))
+        torch.library.opcheck(inpaint._darken.operator, (levels, places, factor))
+    assert inpaint.darken(levels[:0], places[:0], 0.5).shape == (0, 3, 16, 16)
+
+
 def test_wrong_input():
     with pytest.raises(ValueError, match="masks: got uint8"):
         inpaint.march(np.zeros((1, 3, 4), np.uint8))

@@ -16,9 +16,8 @@ INK = 9
 WORDS = ["X", "FAKE", "COPY", "VOID", "COPYRIGHT", *map(str, range(1, 101))]
 
 
-def ours(spans: raster.Spans, size: tuple[int, int]) -> np.ndarray:
-    marks = spans.mark.max(initial=0) + 1
-    return raster.paint([(spans, np.full(marks, INK), np.zeros(marks, int))], size, 1)[0, 0]
+def ours(marks: raster.Marks, size: tuple[int, int]) -> np.ndarray:
+    return raster.paint([(marks, [len(marks.rows)])], size, 1)[0, 0]
 
 
 def random_sizes(rng: np.random.Generator, count: int) -> list[tuple[int, int]]:
@@ -33,7 +32,7 @@ def test_circles() -> None:
         x, y, radius = (int(v) for v in rng.integers([-60, -60, 0], [220, 220, 70]))
         expected = np.zeros(size, np.uint8)
         cv2.circle(expected, (x, y), radius, INK, -1)
-        np.testing.assert_array_equal(ours(raster.circles([[x, y, radius]], size), size), expected, f"{size} {x, y, radius}")
+        np.testing.assert_array_equal(ours(raster.circles([[x, y, radius]], INK), size), expected, f"{size} {x, y, radius}")
 
 
 @pytest.mark.parametrize("thickness", [1, 2, 3, 4, 5])
@@ -48,7 +47,7 @@ def test_strokes(thickness: int) -> None:
             ends[2:] = ends[:2]
         expected = np.zeros(size, np.uint8)
         cv2.line(expected, (ends[:2] * 2).tolist(), (ends[2:] * 2).tolist(), INK, thickness, shift=1)
-        np.testing.assert_array_equal(ours(raster.strokes([ends], [thickness], size), size), expected, f"{size} {ends}")
+        np.testing.assert_array_equal(ours(raster.strokes([ends], thickness, INK), size), expected, f"{size} {ends}")
 
 
 @pytest.mark.parametrize("thickness", [1, 2, 3, 4, 5])
@@ -59,7 +58,7 @@ def test_strokes_inside_the_image_as_opencv_draws_them_by_default(thickness: int
         ends = rng.integers(4, [size[1] - 4, size[0] - 4] * 2)
         expected = np.zeros(size, np.uint8)
         cv2.line(expected, ends[:2].tolist(), ends[2:].tolist(), INK, thickness)
-        np.testing.assert_array_equal(ours(raster.strokes([ends], [thickness], size), size), expected, f"{size} {ends}")
+        np.testing.assert_array_equal(ours(raster.strokes([ends], thickness, INK), size), expected, f"{size} {ends}")
 
 
 def test_fine_strokes() -> None:
@@ -72,9 +71,7 @@ def test_fine_strokes() -> None:
             cv2.line(expected, pixels[:2].tolist(), pixels[2:].tolist(), INK)
         else:
             cv2.line(expected, ends[:2].tolist(), ends[2:].tolist(), INK, thickness, shift=16)
-        np.testing.assert_array_equal(
-            ours(raster.fine_strokes(ends[None], [thickness], size), size), expected, f"{size} {ends} {thickness}"
-        )
+        np.testing.assert_array_equal(ours(raster.fine_strokes(ends[None], thickness, INK), size), expected, f"{size} {ends} {thickness}")
 
 
 @pytest.mark.parametrize("thickness", [1, 2, 3, 4, 5])
@@ -89,7 +86,7 @@ def test_text(thickness: int) -> None:
         expected = np.zeros(size, np.uint8)
         cv2.putText(expected, word, (x, y), cv2.FONT_HERSHEY_SIMPLEX, scale, INK, thickness)
         ends = hershey.segments(word, x, y, scale)
-        actual = ours(raster.fine_strokes(ends, np.full(len(ends), thickness), size), size)
+        actual = ours(raster.fine_strokes(ends, thickness, INK), size)
         np.testing.assert_array_equal(actual, expected, f"{word} {scale} {x, y}")
 
 
@@ -99,7 +96,7 @@ def test_every_glyph_whole(scale: float) -> None:
         expected = np.zeros((150, 130), np.uint8)
         cv2.putText(expected, glyph, (10, 125), cv2.FONT_HERSHEY_SIMPLEX, scale, INK, 2)
         ends = hershey.segments(glyph, 10, 125, scale)
-        np.testing.assert_array_equal(ours(raster.fine_strokes(ends, np.full(len(ends), 2), (150, 130)), (150, 130)), expected, glyph)
+        np.testing.assert_array_equal(ours(raster.fine_strokes(ends, 2, INK), (150, 130)), expected, glyph)
 
 
 def test_text_size_rounds_ties_to_even() -> None:
@@ -116,7 +113,7 @@ def test_ellipses_are_right_but_for_the_outline() -> None:
         x, y, a, b, angle = (int(v) for v in rng.integers([-60, -60, 150, 100, 0], [380, 360, 301, 201, 181]))
         expected = np.zeros(size, np.uint8)
         cv2.ellipse(expected, (x, y), (a, b), angle, 0, 360, INK, -1)
-        differs = ours(raster.ellipses([[x, y, a, b, angle]], size), size) != expected
+        differs = ours(raster.ellipses([[x, y, a, b, angle]], INK), size) != expected
         edge = cv2.morphologyEx(expected, cv2.MORPH_GRADIENT, np.ones((3, 3), np.uint8)) > 0
         assert not (differs & ~edge).any(), f"{x, y, a, b, angle}"
         wrong, outline = wrong + differs.sum(), outline + edge.sum()
@@ -124,7 +121,7 @@ def test_ellipses_are_right_but_for_the_outline() -> None:
 
 
 def test_an_ellipse_without_extent_is_its_centre() -> None:
-    np.testing.assert_array_equal(ours(raster.ellipses([[1, 1, 0, 0, 30]], (3, 3)), (3, 3)), np.diag([0, INK, 0]))
+    np.testing.assert_array_equal(ours(raster.ellipses([[1, 1, 0, 0, 30]], INK), (3, 3)), np.diag([0, INK, 0]))
 
 
 def test_later_marks_cover_earlier_ones() -> None:
@@ -137,30 +134,50 @@ def test_later_marks_cover_earlier_ones() -> None:
             cv2.circle(expected, (x, y), radius, n + 1, -1)
         for n, (x1, y1, x2, y2) in enumerate((ends * 2).tolist()):
             cv2.line(expected, (x1, y1), (x2, y2), n + 101, int(thickness[n]), shift=1)
-        canvas = np.full(12, 1)
         layers = [
-            (raster.circles(circles, size), np.arange(1, 13), canvas),
-            (raster.strokes(ends, thickness, size), np.arange(101, 113), canvas),
+            (raster.circles(circles, np.arange(1, 13)), [0, 12, 0]),
+            (raster.strokes(ends, thickness, np.arange(101, 113)), [0, 12, 0]),
         ]
         np.testing.assert_array_equal(raster.paint(layers, size, 3)[:, 0], np.stack([0 * expected, expected, 0 * expected]))
 
 
+def test_each_canvas_has_its_own_marks() -> None:
+    rng = np.random.default_rng(0)
+    counts, size = [2, 0, 3, 1], (30, 40)
+    kinds = [
+        raster.circles(rng.integers(0, 30, (6, 3)), np.arange(1, 7)),
+        raster.ellipses(rng.integers(0, 30, (6, 5)), np.arange(11, 17)),
+        raster.strokes(rng.integers(0, 30, (6, 4)), [1, 2, 3, 1, 4, 2], np.arange(21, 27)),
+    ]
+    canvases = raster.paint([(marks, counts) for marks in kinds], size, 4)
+    start = 0
+    for canvas, count in zip(canvases, counts, strict=True):
+        own = [(raster.Marks(marks.painter, marks.rows[start : start + count]), [count]) for marks in kinds]
+        np.testing.assert_array_equal(canvas, raster.paint(own, size, 1)[0])
+        assert canvas.any() == (count > 0)
+        start += count
+
+
+def test_numbers_of_several_groups() -> None:
+    assert raster.numbers([((1, 2), (3, 4)), (), ((5, 2**30),)], 2).tolist() == [[1, 2], [3, 4], [5, 2**30]]
+    assert raster.numbers([(), ()], 3).shape == (0, 3)
+
+
 def test_nothing_to_draw() -> None:
-    size = (4, 5)
-    for spans in (raster.circles([], size), raster.ellipses([], size), raster.strokes([], [], size)):
-        assert not raster.paint([(spans, [], [])], size, 1).any()
-    assert raster.paint([], size, 2, 3).tolist() == np.zeros((2, 3, *size)).tolist()
+    for marks in (raster.circles([], 1), raster.ellipses([], 1), raster.strokes([], 1, 1)):
+        assert not raster.paint([(marks, [0])], (4, 5), 1).any()
+    assert raster.paint([], (4, 5), 2).tolist() == np.zeros((2, 1, 4, 5)).tolist()
 
 
 def test_marks_far_outside_take_no_time_and_no_memory() -> None:
     far, size = raster.POSITION[1], (5, 6)
     everywhere = np.full(size, INK)
-    np.testing.assert_array_equal(ours(raster.circles([[0, 0, far]], size), size), everywhere)
-    np.testing.assert_array_equal(ours(raster.strokes([[-far, 3, far, 3]], [9], size), size), everywhere)
+    np.testing.assert_array_equal(ours(raster.circles([[0, 0, far]], INK), size), everywhere)
+    np.testing.assert_array_equal(ours(raster.strokes([[-far, 3, far, 3]], 9, INK), size), everywhere)
     level = np.zeros(size, int)
     level[3] = INK
-    np.testing.assert_array_equal(ours(raster.strokes([[-far, 3, far, 3]], [1], size), size), level)
-    assert not ours(raster.strokes([[-far, -far, far, -far]] * 2, [1, 4], size), size).any()
+    np.testing.assert_array_equal(ours(raster.strokes([[-far, 3, far, 3]], 1, INK), size), level)
+    assert not ours(raster.strokes([[-far, -far, far, -far]] * 2, [1, 4], INK), size).any()
 
 
 def test_check_marks_names_the_number() -> None:

@@ -105,6 +105,24 @@ def test_more_marks_than_levels():
     assert out[0, :, 4, 3].tolist() == [599 // 256, 599 % 256, 7]
 
 
+@pytest.mark.parametrize("count", [253, 254, 255, 509])
+def test_more_marks_than_a_byte_can_number(count):
+    size, rng = (90, 120), np.random.default_rng(count)
+    strokes = rng.integers([0, 0, 0, 0, 1, 0, 0, 0], [120, 90, 120, 90, 5, 256, 256, 256], (count, 8))
+    many = Params(tuple(map(tuple, strokes.tolist())), Text("X", 20, 80, 2.0, 3))
+    params = [drawn(size, HIGH), many, Params(many.strokes[:3], many.text)]
+    images = random_images(3, *size)
+    for image, p, got in zip(images, params, run(images, params), strict=True):
+        assert torch.equal(got, published(image, p))
+
+
+def test_a_plan_has_the_same_shapes_for_all_draws():
+    plans = [GRAFFITI.plan((40, 50), [i], [drawn((40, 50), i, key)]) for i in (0.3, 0.9) for key in "ab"]
+    shapes = [{name: tuple(t.shape) for name, t in plan.items()} for plan in plans]
+    assert shapes[0] == shapes[1] == {"canvas": (1, 1, 40, 50), "palette": (1, 1, 4, 3)}
+    assert shapes[2] == shapes[3] == {"canvas": (1, 1, 40, 50), "palette": (1, 1, 10, 3)}
+
+
 @pytest.mark.parametrize(
     ("params", "message"),
     [

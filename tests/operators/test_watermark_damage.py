@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from degrade.draws import Stream
-from degrade.operators.postprocessing.watermark_damage import Params, WatermarkDamage, edge, union
+from degrade.operators.postprocessing.watermark_damage import Params, WatermarkDamage, union
 from tests import images
 
 DAMAGE = WatermarkDamage()
@@ -61,18 +61,6 @@ def test_tiny_images(size):
     params = [drawn(size, 0.9), Params(((0, 0, 0, 0),))]
     assert params[0] == Params(())  # no pixel has others on all sides
     assert torch.equal(run(batch, [0.9, 0.9], params)[0], batch[0])
-
-
-@pytest.mark.parametrize("seed", range(4))
-def test_edge_equals_canny(seed):
-    rng = np.random.default_rng(seed)
-    for n in range(40):
-        size = tuple(rng.integers(1, 50, 2).tolist())
-        corners = rng.integers(-9, 50, (4, 2)).tolist()
-        mask = union(size, [(x, y, x + w, y + h) for (x, y), (w, h) in zip(corners, rng.integers(0, 25, (4, 2)).tolist(), strict=True)])
-        if n % 4 == 0:
-            mask |= rng.random(size) < 0.1
-        assert np.array_equal(edge(mask), cv2.Canny(mask.astype(np.uint8) * 255, 50, 150) > 0)
 
 
 def test_draws_follow_the_formulas():

@@ -3,8 +3,10 @@
 
 from __future__ import annotations
 
+import torch
 import triton
 import triton.language as tl
+from torch import Tensor
 
 
 @triton.jit
@@ -27,8 +29,14 @@ def round_to_even(x):
 
 
 @triton.jit
+def divide(x, y):
+    """As IEEE 754 says; Triton's own division of float32 may be a bit off."""
+    return tl.div_rn(x, y) if x.dtype == tl.float32 else x / y
+
+
+@triton.jit
 def clip(x):
-    return tl.minimum(tl.maximum(x, 0.0), 255.0)
+    return tl.where(x < 0, 0.0, tl.where(x > 255, 255.0, x))  # a nan stays
 
 
 @triton.jit
@@ -41,3 +49,37 @@ def rounded(x):
 def truncated(x):
     """``quantize.trunc`` to bytes."""
     return clip(x).to(tl.int32).to(tl.uint8)
+
+
+@triton.jit
+def stored_rounded(x, dtype: tl.constexpr):
+    """``quantize.round``."""
+    return rounded(x) if dtype == tl.uint8 else clip(x).to(dtype)
+
+
+@triton.jit
+def stored_truncated(x, dtype: tl.constexpr):
+    """``quantize.trunc``."""
+    return truncated(x) if dtype == tl.uint8 else clip(x).to(dtype)
+
+
+@triton.jit
+def through_clip(gradient, x):
+    """The gradient of ``quantize.clip`` where ``x`` was clipped."""
+    return tl.where((x >= 0) & (x <= 255), gradient, 0.0)
+
+
+@triton.jit
+def number(values, image, dtype: tl.constexpr):
+    """``values[image]`` as a formula for images of ``dtype`` takes it: float32 for bytes."""
+    return tl.load(values + image).to(tl.float32 if dtype == tl.uint8 else dtype)
+
+
+def real(images: Tensor) -> torch.dtype:
+    """In which a formula is worked out for ``images``: their own dtype, and float32 for bytes."""
+    return images.dtype if images.is_floating_point() else torch.float32
+
+
+def summed(parts: Tensor, argument: Tensor) -> Tensor:
+    """The gradient of ``argument``, a number per image, from what (B, N) programs add to it."""
+    return parts.sum(1, dtype=argument.dtype).view(argument.shape)

@@ -1,8 +1,11 @@
-"""Linear filters of bytes on CUDA; what they compute is stated in ``degrade/kernels/filter.py``.
+"""Linear filters on CUDA; what they compute is stated in ``degrade/kernels/filter.py``.
 
-One program sums a tile of pixels in registers, tap by tap; neighbouring taps read the same bytes, which stay in the cache.  All sums are
-of whole numbers.  A first launch with a small program per image finds the taps that are not 0, so that the host need not know them and
-the padding of a batch's smaller kernels costs no time.
+One program sums a tile of pixels in registers, tap by tap; neighbouring taps read the same values, which stay in the cache.  All sums for
+bytes are of whole numbers.  A first launch with a small program per image finds the taps that are not 0, so that the host need not know
+them and the padding of a batch's smaller kernels costs no time.
+
+A mirrored line repeats itself, so positions on it are numbered within one period.  There a pixel stands once if it is at an end, else
+twice, the second time turned about the first pixel.
 """
 # mypy: allow-untyped-defs, allow-incomplete-defs, allow-untyped-decorators, allow-untyped-calls
 
@@ -13,7 +16,7 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from degrade.kernels.cuda.arithmetic import clip, round_to_even, rounded, truncated
+from degrade.kernels.cuda.arithmetic import clip, real, round_to_even, stored_rounded, stored_truncated, summed, through_clip
 
 _UNIT = tl.constexpr(65536)  # of a fixed-point weight of 1
 _ROWS, _COLUMNS = 16, 128  # of a tile
@@ -50,16 +53,25 @@ def _at(row, column, width):
     return row.to(tl.int64) * width + column
 
 
+@triton.jit
+def _at_ends(value: tl.constexpr, position, length):
+    """``value`` at both ends of a line, else 1."""
+    return tl.where((position == 0) | (position == length - 1), value, 1.0)
+
+
 @triton.jit(do_not_specialize=_NUMBERS)
-def _fixed_point(kernel, weights, reaches, size, BLOCK: tl.constexpr, ROWS: tl.constexpr):
-    """``fixed_point`` of an image's weights >= 0 as whole numbers, with ROWS zeros on either side, and how far from the centre those reach
-    that are not 0.
+def _pad_weights(kernel, weights, reaches, size, BLOCK: tl.constexpr, ROWS: tl.constexpr):
+    """An image's weights, for bytes as the whole numbers of ``fixed_point``, with ROWS zeros on either side, and how far from the centre
+    those reach that are not 0.
     """
     image = tl.program_id(0).to(tl.int64)
     tap = tl.arange(0, BLOCK) - ROWS
     exists, centre = (tap >= 0) & (tap < size), size // 2
-    weight = round_to_even(tl.load(kernel + image * size + tap, mask=exists, other=0.0) * _UNIT).to(tl.int32)
-    weight += tl.where(tap == centre, _UNIT - tl.sum(weight, 0), 0)
+    weight = tl.load(kernel + image * size + tap, mask=exists, other=0.0)
+    if weights.dtype.element_ty == tl.int32:
+        weight = round_to_even(weight * _UNIT).to(tl.int32)
+        weight += tl.where(tap == centre, _UNIT - tl.sum(weight, 0), 0)
+    weight = weight.to(weights.dtype.element_ty)
     tl.store(weights + image * (size + 2 * ROWS) + ROWS + tap, weight, mask=tap < size + ROWS)
     tl.store(reaches + image, tl.max(tl.where(weight != 0, tl.abs(tap - centre), 0), 0))
 
@@ -71,7 +83,7 @@ def _next(step, period):
 
 @triton.jit(do_not_specialize=_NUMBERS)
 def _blur_lines(planes, weights, reaches, out, size, height, width, channels, ROWS: tl.constexpr, COLUMNS: tl.constexpr):
-    """Bytes to multiples of 1/256 level in 16 bits."""
+    """Bytes to multiples of 1/256 level in 16 bits, or floats."""
     image, plane, row, column = _tile(height, width, channels, ROWS, COLUMNS)
     row, column = tl.minimum(row, height - 1), tl.minimum(column, width - 1)
     start = plane * height * width + row.to(tl.int64) * width
@@ -80,30 +92,72 @@ def _blur_lines(planes, weights, reaches, out, size, height, width, channels, RO
     weights += image * (size + 2 * ROWS) + ROWS + size // 2 - reach
     period = _period(width)
     step = period - reach % period
-    total = tl.full((ROWS, COLUMNS), 128, tl.int32)  # half a multiple
+    total = tl.zeros((ROWS, COLUMNS), weights.dtype.element_ty)
     for tap in tl.range(0, 2 * reach + 1, loop_unroll_factor=2):
-        total += tl.load(weights + tap) * tl.load(planes + _mirrored(column, step, period)).to(tl.int32)
+        total += tl.load(weights + tap) * tl.load(planes + _mirrored(column, step, period)).to(total.dtype)
         step = _next(step, period)
-    tl.store(out + start + column, (total >> 8).to(tl.uint16))
+    if out.dtype.element_ty == tl.uint16:
+        total = ((total + 128) >> 8).to(tl.uint16)
+    tl.store(out + start + column, total)
 
 
-@triton.jit(do_not_specialize=_NUMBERS)
-def _blur_columns(lines, weights, reaches, factors, out, size, height, width, channels, ROWS: tl.constexpr, COLUMNS: tl.constexpr):
-    """These to bytes, by sums of 32 bits.  A thread has all rows of its columns, so that each value it reads goes into ROWS sums."""
+@triton.jit
+def _blurred(lines, weights, reaches, size, height, width, channels, ROWS: tl.constexpr, COLUMNS: tl.constexpr):
+    """These to levels, by sums of 32 bits for bytes; the image, rows and columns, where they stand, and which exist.  A thread has all rows
+    of its columns, so that each value it reads goes into ROWS sums.
+    """
     image, plane, row, column = _tile(height, width, channels, ROWS, COLUMNS)
-    column = tl.minimum(column, width - 1)
-    start = plane * height * width + column
+    start = plane * height * width
+    lines += start + tl.minimum(column, width - 1)
     reach = tl.load(reaches + image)
     weights += image * (size + 2 * ROWS) + ROWS + size // 2 - reach - tl.arange(0, ROWS)[:, None]
     period = _period(height)
     step = (tl.min(row) + period - reach % period) % period
-    total = tl.zeros((ROWS, COLUMNS), tl.uint32)
+    of_bytes: tl.constexpr = lines.dtype.element_ty == tl.uint16
+    total = tl.zeros((ROWS, COLUMNS), tl.uint32 if of_bytes else lines.dtype.element_ty)
     for n in tl.range(0, ROWS + 2 * reach, loop_unroll_factor=4):
-        value = tl.load(lines + start + _mirrored(0, step, period).to(tl.int64) * width)
-        total += tl.load(weights + n).to(tl.uint32) * value.to(tl.uint32)
+        value = tl.load(lines + _mirrored(0, step, period).to(tl.int64) * width)
+        total += tl.load(weights + n).to(total.dtype) * value.to(total.dtype)
         step = _next(step, period)
-    level = total.to(tl.float64) * (1 / 16777216)  # exact
-    tl.store(out + start + row.to(tl.int64) * width, truncated(level * tl.load(factors + image)), mask=row < height)
+    if of_bytes:
+        total = total.to(tl.float64) * (1 / 16777216)  # exact
+    return total, image, row, column, start + _at(row, column, width), (row < height) & (column < width)
+
+
+@triton.jit
+def _factor(factors, image, dtype: tl.constexpr):
+    return 1.0 if factors is None else tl.load(factors + image).to(dtype)
+
+
+@triton.jit(do_not_specialize=_NUMBERS)
+def _blur_columns(lines, weights, reaches, factors, out, size, height, width, channels, ROWS: tl.constexpr, COLUMNS: tl.constexpr):
+    level, image, _, _, here, inside = _blurred(lines, weights, reaches, size, height, width, channels, ROWS, COLUMNS)
+    value = level * _factor(factors, image, level.dtype)
+    tl.store(out + here, stored_truncated(value, out.dtype.element_ty), mask=inside)
+
+
+@triton.jit(do_not_specialize=_NUMBERS)
+def _blur_columns_backward(
+    gradient, lines, weights, reaches, factors, out, parts, size, height, width, channels,
+    IMAGES: tl.constexpr, FACTORS: tl.constexpr, ROWS: tl.constexpr, COLUMNS: tl.constexpr,
+):  # fmt: skip
+    """To ``out`` the gradient of the blurred levels, times 2 at each border; ``parts`` gets a number from each program, what it adds to the
+    gradient of its image's factor.
+    """
+    level, image, row, column, here, inside = _blurred(lines, weights, reaches, size, height, width, channels, ROWS, COLUMNS)
+    factor = _factor(factors, image, level.dtype)
+    passed = through_clip(tl.load(gradient + here, mask=inside, other=0), level * factor)
+    if IMAGES:
+        tl.store(out + here, passed * factor * _at_ends(2.0, row, height) * _at_ends(2.0, column, width), mask=inside)
+    if FACTORS:
+        tl.store(parts + tl.program_id(0), tl.sum(passed * level))
+
+
+@triton.jit(do_not_specialize=_NUMBERS)
+def _blur_columns_between_ends(lines, weights, reaches, out, size, height, width, channels, ROWS: tl.constexpr, COLUMNS: tl.constexpr):
+    """Halved at each border."""
+    level, _, row, column, here, inside = _blurred(lines, weights, reaches, size, height, width, channels, ROWS, COLUMNS)
+    tl.store(out + here, level * _at_ends(0.5, row, height) * _at_ends(0.5, column, width), mask=inside)
 
 
 @triton.jit(do_not_specialize=_NUMBERS)
@@ -134,29 +188,123 @@ def _correlate(planes, taps, counts, out, size, height, width, channels, ROWS: t
     planes += start
     taps += image * size * size * 3
     y_period, x_period = _period(height), _period(width)
-    total = tl.zeros((ROWS, COLUMNS), tl.int32)
+    of_bytes: tl.constexpr = planes.dtype.element_ty == tl.uint8
+    total = tl.zeros((ROWS, COLUMNS), tl.int32 if of_bytes else planes.dtype.element_ty)
     for n in tl.range(0, tl.load(counts + image), loop_unroll_factor=4):
         y, x = _mirrored(row, tl.load(taps + 3 * n), y_period), _mirrored(column, tl.load(taps + 3 * n + 1), x_period)
-        total += tl.load(taps + 3 * n + 2) * tl.load(planes + _at(y, x, width)).to(tl.int32)
-    odd = total // _UNIT & 1
-    value = (total + (_UNIT // 2 - 1) + odd) // _UNIT  # ties to even
-    tl.store(out + start + _at(row, column, width), value.to(tl.uint8))
+        total += tl.load(taps + 3 * n + 2).to(total.dtype) * tl.load(planes + _at(y, x, width)).to(total.dtype)
+    if of_bytes:
+        odd = total // _UNIT & 1
+        value = (total + (_UNIT // 2 - 1) + odd) // _UNIT  # ties to even
+    else:
+        value = total * (1 / _UNIT)
+    tl.store(out + start + _at(row, column, width), value.to(out.dtype.element_ty))
+
+
+@triton.jit
+def _standing(position, turned, length, period, reach):
+    """Where pixels stand on a mirrored line, as they are or turned about the first one, whether each does, and whether any of these places
+    is within reach of the line's own.
+    """
+    place = tl.where(turned, period - position, position)
+    stands = (not turned) | ((position > 0) & (position < length - 1))
+    return place, stands, (not turned) | (tl.min(position) <= reach) | (tl.max(position) >= length - 1 - reach)
+
+
+@triton.jit
+def _back(place, step, period):
+    """The position a step before, which is at most a period."""
+    return tl.where(place < step, place - step + period, place - step)
 
 
 @triton.jit(do_not_specialize=_NUMBERS)
-def _sharpen(planes, gains, out, kept, mixed, height, width, channels, ROWS: tl.constexpr, COLUMNS: tl.constexpr):
+def _correlate_backward(gradient, taps, counts, out, size, height, width, channels, ROWS: tl.constexpr, COLUMNS: tl.constexpr):
+    """What reads a pixel stands a tap before one of its places; of the mirrored positions only those of the image have a gradient."""
     image, plane, row, column = _tile(height, width, channels, ROWS, COLUMNS)
     row, column = tl.minimum(row, height - 1), tl.minimum(column, width - 1)
     start = plane * height * width
-    planes += start
+    gradient += start
+    taps += image * size * size * 3
+    y_period, x_period = _period(height), _period(width)
+    total = tl.zeros((ROWS, COLUMNS), gradient.dtype.element_ty)
+    for turn in range(4):
+        y_place, y_stands, y_near = _standing(row, turn // 2 == 1, height, y_period, size // 2)
+        x_place, x_stands, x_near = _standing(column, turn % 2 == 1, width, x_period, size // 2)
+        for n in tl.range(0, tl.where(y_near & x_near, tl.load(counts + image), 0), loop_unroll_factor=4):
+            y, x = _back(y_place, tl.load(taps + 3 * n), y_period), _back(x_place, tl.load(taps + 3 * n + 1), x_period)
+            reads = y_stands & (y < height) & x_stands & (x < width)
+            total += tl.load(taps + 3 * n + 2).to(total.dtype) * tl.load(gradient + _at(y, x, width), mask=reads, other=0.0)
+    tl.store(out + start + _at(row, column, width), total * (1 / _UNIT))
+
+
+@triton.jit
+def _around(row, column, height, width):
+    """The rows above and below and the columns to the left and right, mirrored."""
     y_period, x_period = _period(height), _period(width)
     above, below = _mirrored(row, y_period - 1, y_period), _mirrored(row, 1, y_period)
-    left, right = _mirrored(column, x_period - 1, x_period), _mirrored(column, 1, x_period)
-    own = tl.load(planes + _at(row, column, width)).to(tl.int32)
-    around = tl.load(planes + _at(above, column, width)).to(tl.int32) + tl.load(planes + _at(below, column, width)).to(tl.int32)
-    around += tl.load(planes + _at(row, left, width)).to(tl.int32) + tl.load(planes + _at(row, right, width)).to(tl.int32)
-    sharp = round_to_even(clip(tl.load(gains + image) * (5 * own - around).to(tl.float32)))
-    tl.store(out + start + _at(row, column, width), rounded(own.to(tl.float32) * kept + sharp * mixed))
+    return above, below, _mirrored(column, x_period - 1, x_period), _mirrored(column, 1, x_period)
+
+
+@triton.jit
+def _sharpened(planes, row, column, height, width, dtype: tl.constexpr):
+    """Pixels, and five times each less its four neighbours."""
+    above, below, left, right = _around(row, column, height, width)
+    own = tl.load(planes + _at(row, column, width)).to(dtype)
+    around = tl.load(planes + _at(above, column, width)).to(dtype) + tl.load(planes + _at(below, column, width)).to(dtype)
+    around += tl.load(planes + _at(row, left, width)).to(dtype)
+    around += tl.load(planes + _at(row, right, width)).to(dtype)
+    return own, 5 * own - around
+
+
+@triton.jit(do_not_specialize=_NUMBERS)
+def _sharpen(
+    planes, gains, out, kept: tl.float64, mixed: tl.float64, height, width, channels, ROWS: tl.constexpr, COLUMNS: tl.constexpr
+):  # fmt: skip
+    image, plane, row, column = _tile(height, width, channels, ROWS, COLUMNS)
+    row, column = tl.minimum(row, height - 1), tl.minimum(column, width - 1)
+    start = plane * height * width
+    gain = tl.load(gains + image)
+    kept, mixed = tl.full([], kept, gain.dtype), tl.full([], mixed, gain.dtype)
+    own, sharp = _sharpened(planes + start, row, column, height, width, gain.dtype)
+    sharp = stored_rounded(gain * sharp, out.dtype.element_ty).to(gain.dtype)
+    tl.store(out + start + _at(row, column, width), stored_rounded(own * kept + sharp * mixed, out.dtype.element_ty))
+
+
+@triton.jit
+def _through_sharpened(gradient, planes, gain, kept, mixed, row, column, height, width):
+    """The gradients that pass through the clip of the blend, and through that of the sharpened pixels too, and these before gain."""
+    own, sharp = _sharpened(planes, row, column, height, width, gain.dtype)
+    passed = through_clip(tl.load(gradient + _at(row, column, width)), own * kept + clip(gain * sharp) * mixed)
+    return passed, through_clip(passed * mixed, gain * sharp), sharp
+
+
+@triton.jit(do_not_specialize=_NUMBERS)
+def _sharpen_backward(
+    gradient, planes, gains, out, parts, kept: tl.float64, mixed: tl.float64, height, width, channels,
+    IMAGES: tl.constexpr, GAINS: tl.constexpr, ROWS: tl.constexpr, COLUMNS: tl.constexpr,
+):  # fmt: skip
+    """What passes is found anew at the neighbours, from the cache, rather than stored by a launch of its own.  ``parts`` gets a number
+    from each program, what it adds to the gradient of its image's gain.
+    """
+    image, plane, row, column = _tile(height, width, channels, ROWS, COLUMNS)
+    inside = (row < height) & (column < width)
+    row, column = tl.minimum(row, height - 1), tl.minimum(column, width - 1)
+    start = plane * height * width
+    gradient += start
+    planes += start
+    gain = tl.load(gains + image)
+    kept, mixed = tl.full([], kept, gain.dtype), tl.full([], mixed, gain.dtype)
+    passed, own, sharp = _through_sharpened(gradient, planes, gain, kept, mixed, row, column, height, width)
+    if IMAGES:
+        above, below, left, right = _around(row, column, height, width)
+        vertical = _at_ends(2.0, above, height) * _through_sharpened(gradient, planes, gain, kept, mixed, above, column, height, width)[1]
+        vertical += _at_ends(2.0, below, height) * _through_sharpened(gradient, planes, gain, kept, mixed, below, column, height, width)[1]
+        horizontal = _at_ends(2.0, left, width) * _through_sharpened(gradient, planes, gain, kept, mixed, row, left, height, width)[1]
+        horizontal += _at_ends(2.0, right, width) * _through_sharpened(gradient, planes, gain, kept, mixed, row, right, height, width)[1]
+        around = vertical * _at_ends(0.5, row, height) + horizontal * _at_ends(0.5, column, width)
+        tl.store(out + start + _at(row, column, width), passed * kept + gain * (5 * own - around))
+    if GAINS:
+        tl.store(parts + tl.program_id(0), tl.sum(tl.where(inside, own * sharp, 0.0)))
 
 
 def _tiles(images: Tensor, rows: int, columns: int) -> tuple[int]:
@@ -164,42 +312,96 @@ def _tiles(images: Tensor, rows: int, columns: int) -> tuple[int]:
     return (batch * channels * triton.cdiv(height, rows) * triton.cdiv(width, columns),)
 
 
-def gaussian_blur(images: Tensor, kernel: Tensor, factor: Tensor) -> Tensor:
-    """As ``gaussian_blur_reference``, for weights >= 0."""
-    images, kernel, factor = images.contiguous(), kernel.double().contiguous(), factor.double().contiguous()
-    out = torch.empty_like(images)
-    if out.numel() == 0:
-        return out
+def _prepared(
+    images: Tensor, kernel: Tensor, dtype: torch.dtype
+) -> tuple[tuple[Tensor, Tensor], tuple[int, int, int, int], dict[str, int]]:
+    """The weights and their reaches, the sizes, and options of launches, for a result in ``dtype``."""
     batch, channels, height, width = images.shape
     size = kernel.shape[1]
-    weights = torch.empty(batch, size + 2 * _ROWS, dtype=torch.int32, device=images.device)
+    exact = dtype == torch.uint8
+    weights = torch.empty(batch, size + 2 * _ROWS, dtype=torch.int32 if exact else dtype, device=images.device)
     reaches = torch.empty(batch, dtype=torch.int32, device=images.device)
-    lines = torch.empty_like(images, dtype=torch.uint16)
-    sizes = size, height, width, channels
-    options = {"ROWS": _ROWS, "num_warps": 4, "num_stages": 1, "enable_fp_fusion": False}
+    options = {"ROWS": _ROWS, "num_warps": 4, "num_stages": 1, "enable_fp_fusion": not exact}
+    block = triton.next_power_of_2(size + 2 * _ROWS)
+    _pad_weights[(batch,)](kernel.double().contiguous(), weights, reaches, size, BLOCK=block, **options)
+    return (weights, reaches), (size, height, width, channels), options
+
+
+def gaussian_blur(images: Tensor, kernel: Tensor, factor: Tensor | None, dtype: torch.dtype | None = None) -> Tensor:
+    """As ``gaussian_blur_reference`` of ``images`` in ``dtype``, their own or a floating one, for weights >= 0."""
+    images, dtype = images.contiguous(), images.dtype if dtype is None else dtype
+    out = torch.empty_like(images, dtype=dtype)
+    if out.numel() == 0:
+        return out
+    lines = torch.empty_like(images, dtype=torch.uint16 if dtype == torch.uint8 else dtype)
+    factors = None if factor is None else factor.contiguous()
     with torch.cuda.device_of(images):
-        _fixed_point[(batch,)](kernel, weights, reaches, size, BLOCK=triton.next_power_of_2(size + 2 * _ROWS), **options)
-        _blur_lines[_tiles(images, _ROWS, _COLUMNS)](images, weights, reaches, lines, *sizes, COLUMNS=_COLUMNS, **options)
-        _blur_columns[_tiles(images, _ROWS, 2 * _COLUMNS)](lines, weights, reaches, factor, out, *sizes, COLUMNS=2 * _COLUMNS, **options)
+        weights, sizes, options = _prepared(images, kernel, dtype)
+        _blur_lines[_tiles(images, _ROWS, _COLUMNS)](images, *weights, lines, *sizes, COLUMNS=_COLUMNS, **options)
+        _blur_columns[_tiles(images, _ROWS, 2 * _COLUMNS)](lines, *weights, factors, out, *sizes, COLUMNS=2 * _COLUMNS, **options)
     return out
 
 
-def correlate(images: Tensor, kernels: Tensor) -> Tensor:
-    """As ``correlate_reference``."""
-    images, kernels = images.contiguous(), kernels.contiguous()
-    out = torch.empty_like(images)
-    if out.numel() == 0:
-        return out
+def gaussian_blur_backward(gradient: Tensor, images: Tensor, kernel: Tensor, factor: Tensor | None, wanted: list[bool]) -> list[Tensor]:
+    """The wanted gradients of ``gaussian_blur_reference`` for floats, of the images and the factor, for symmetric kernels.
+
+    What flows back along a mirrored line is a blur as well: its ends count twice in what is blurred, and half in the result.
+    """
+    images = images.contiguous()
+    want_images, _, want_factor = wanted
+    to_images, lines = torch.empty_like(images), torch.empty_like(images)
+    factors = None if factor is None else factor.contiguous()
+    rows, columns = _tiles(images, _ROWS, _COLUMNS), _tiles(images, _ROWS, 2 * _COLUMNS)
+    parts = torch.empty(len(images), columns[0] // max(len(images), 1), dtype=images.dtype, device=images.device)
+    if images.numel():
+        with torch.cuda.device_of(images):
+            weights, sizes, options = _prepared(images, kernel, images.dtype)
+            _blur_lines[rows](images, *weights, lines, *sizes, COLUMNS=_COLUMNS, **options)
+            _blur_columns_backward[columns](
+                gradient, lines, *weights, factors, to_images, parts, *sizes,
+                IMAGES=want_images, FACTORS=want_factor, COLUMNS=2 * _COLUMNS, **options,
+            )  # fmt: skip
+            if want_images:
+                _blur_lines[rows](to_images, *weights, lines, *sizes, COLUMNS=_COLUMNS, **options)
+                _blur_columns_between_ends[columns](lines, *weights, to_images, *sizes, COLUMNS=2 * _COLUMNS, **options)
+    found = [to_images] if want_images else []
+    if factor is not None and want_factor:
+        found.append(summed(parts, factor))
+    return found
+
+
+def _listed(images: Tensor, kernels: Tensor) -> tuple[tuple[Tensor, Tensor], tuple[int, int, int, int]]:
+    """The taps and how many there are, and the sizes."""
     batch, channels, height, width = images.shape
     size = kernels.shape[-1]
     taps = torch.empty(batch, size * size, 3, dtype=torch.int32, device=images.device)
     counts = torch.empty(batch, dtype=torch.int32, device=images.device)
+    _list_taps[(batch,)](kernels.contiguous(), taps, counts, size, height, width, BLOCK=_BLOCK, num_warps=4, num_stages=1)
+    return (taps, counts), (size, height, width, channels)
+
+
+def correlate(images: Tensor, kernels: Tensor) -> Tensor:
+    """As ``correlate_reference``."""
+    images = images.contiguous()
+    out = torch.empty_like(images)
+    if out.numel() == 0:
+        return out
     tile = {"ROWS": _ROWS // 2, "COLUMNS": 2 * _COLUMNS}  # threads have few rows, whose places take longer to find than those of columns
     with torch.cuda.device_of(images):
-        _list_taps[(batch,)](kernels, taps, counts, size, height, width, BLOCK=_BLOCK, num_warps=4, num_stages=1)
-        _correlate[_tiles(images, *tile.values())](
-            images, taps, counts, out, size, height, width, channels, **tile, num_warps=4, num_stages=1
-        )
+        taps, sizes = _listed(images, kernels)
+        _correlate[_tiles(images, *tile.values())](images, *taps, out, *sizes, **tile, num_warps=4, num_stages=1)
+    return out
+
+
+def correlate_backward(gradient: Tensor, kernels: Tensor) -> Tensor:
+    """The gradient of the images of ``correlate_reference`` for floats."""
+    out = torch.empty_like(gradient)
+    if out.numel() == 0:
+        return out
+    tile = {"ROWS": _ROWS, "COLUMNS": _COLUMNS // 2}  # narrow, so that few tiles are at a border, where they sum more often
+    with torch.cuda.device_of(gradient):
+        taps, sizes = _listed(gradient, kernels)
+        _correlate_backward[_tiles(gradient, *tile.values())](gradient, *taps, out, *sizes, **tile, num_warps=4, num_stages=1)
     return out
 
 
@@ -211,7 +413,26 @@ def sharpen(images: Tensor, gain: Tensor, kept: float, mixed: float) -> Tensor:
         return out
     with torch.cuda.device_of(images):
         _sharpen[_tiles(images, _ROWS, _COLUMNS)](
-            images, gain.float().contiguous(), out, kept, mixed, *images.shape[2:], images.shape[1],
+            images, gain.to(real(images)).contiguous(), out, kept, mixed, *images.shape[2:], images.shape[1],
             ROWS=_ROWS, COLUMNS=_COLUMNS, num_warps=4, enable_fp_fusion=False,
         )  # fmt: skip
     return out
+
+
+def sharpen_backward(gradient: Tensor, images: Tensor, gain: Tensor, kept: float, mixed: float, wanted: list[bool]) -> list[Tensor]:
+    """The wanted gradients of ``sharpen_reference`` for floats, of the images and the gain."""
+    images = images.contiguous()
+    want_images, want_gain, *_ = wanted
+    to_images = torch.empty_like(images) if want_images else gradient
+    tiles = _tiles(images, _ROWS, _COLUMNS)
+    parts = torch.empty(len(images), tiles[0] // max(len(images), 1), dtype=images.dtype, device=images.device)
+    if images.numel():
+        with torch.cuda.device_of(images):
+            _sharpen_backward[tiles](
+                gradient, images, gain.to(real(images)).contiguous(), to_images, parts, kept, mixed, *images.shape[2:], images.shape[1],
+                IMAGES=want_images, GAINS=want_gain, ROWS=_ROWS, COLUMNS=_COLUMNS, num_warps=4, enable_fp_fusion=False,
+            )  # fmt: skip
+    found = [to_images] if want_images else []
+    if want_gain:
+        found.append(summed(parts, gain))
+    return found

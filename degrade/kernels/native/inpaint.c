@@ -1,4 +1,4 @@
-/* Telea's fast-marching inpainting as OpenCV 4 computes it (radius 3): the march over the mask, the fill, and its adjoint.
+/* Telea's fast-marching inpainting as OpenCV 4 computes it (radius 3): the march over the mask, its edge, the fill, and its adjoint.
  *
  * Maps are padded by PAD on every side, so that no neighbour needs a bounds check.  Pixels of the frame (the first padding ring) are
  * known for distances and gradients but do not enter the sums.
@@ -237,6 +237,92 @@ done:
     free(queue.line);
     free(queue.heap);
     free(counts);
+}
+
+/* schedule (size): the `count` pixels of a march in their slots, -1 elsewhere. */
+void degrade_inpaint_schedule(const int32_t *pixels, const int32_t *slots, int64_t count, int32_t *schedule, int64_t size)
+{
+    for (int64_t i = 0; i < size; i++)
+        schedule[i] = -1;
+    for (int64_t i = 0; i < count; i++)
+        schedule[slots[i]] = pixels[i];
+}
+
+/* ----------------------------------------------------------------------------------------------------------------- edge */
+
+/* A mask of 0 and 1. */
+typedef struct {
+    const uint8_t *pixels;
+    int64_t height, width;
+} Mask;
+
+static const uint8_t *mask_row(const Mask *mask, int64_t y)
+{
+    y = y < 0 ? 0 : y < mask->height ? y : mask->height - 1;
+    return mask->pixels + y * mask->width;
+}
+
+/* The 3 x 3 Sobel gradient, the pixels at the border repeated outside. Returns |gx| + |gy|, outside 0. */
+static int mask_gradient(const Mask *mask, int64_t y, int64_t x, int *gx, int *gy)
+{
+    *gx = *gy = 0;
+    if (y < 0 || y >= mask->height || x < 0 || x >= mask->width)
+        return 0;
+    const uint8_t *above = mask_row(mask, y - 1), *here = mask_row(mask, y), *below = mask_row(mask, y + 1);
+    int64_t left = x > 0 ? x - 1 : x, right = x + 1 < mask->width ? x + 1 : x;
+    *gx = above[right] + 2 * here[right] + below[right] - above[left] - 2 * here[left] - below[left];
+    *gy = below[left] + 2 * below[x] + below[right] - above[left] - 2 * above[x] - above[right];
+    return abs(*gx) + abs(*gy);
+}
+
+static int mask_steepness(const Mask *mask, int64_t y, int64_t x)
+{
+    int gx, gy;
+    return mask_gradient(mask, y, x, &gx, &gy);
+}
+
+/* Whether no pixel on either side along the gradient is steeper; of two equal ones across an edge only one stays. */
+static int mask_edge(const Mask *mask, int64_t y, int64_t x)
+{
+    const double tangent = 0.41421356237309503; /* of 22.5 degrees */
+    int gx, gy, steepness = mask_gradient(mask, y, x, &gx, &gy);
+    if (steepness == 0)
+        return 0;
+    if (abs(gy) < tangent * abs(gx))
+        return steepness > mask_steepness(mask, y, x - 1) && steepness >= mask_steepness(mask, y, x + 1);
+    if (abs(gx) < tangent * abs(gy))
+        return steepness > mask_steepness(mask, y - 1, x) && steepness >= mask_steepness(mask, y + 1, x);
+    int along = (gx < 0) == (gy < 0) ? 1 : -1;
+    return steepness > mask_steepness(mask, y - 1, x - along) && steepness > mask_steepness(mask, y + 1, x + along);
+}
+
+/* edge (height, width): 1 on the edge of `mask`, of 0 and 1, else 0. */
+VECTOR_CLONES void degrade_inpaint_edge(const uint8_t *pixels, int64_t height, int64_t width, uint8_t *edge)
+{
+    Mask mask = {pixels, height, width};
+    for (int64_t y = 0; y < height; y++) {
+        const uint8_t *above = mask_row(&mask, y - 1), *here = mask_row(&mask, y), *below = mask_row(&mask, y + 1);
+        uint8_t *to = edge + y * width;
+        /* First where a gradient can be: where not all of 3 x 3 pixels are equal, and at the border. */
+        for (int64_t x = 1; x < width - 1; x++) {
+            uint8_t sum = above[x - 1] + above[x] + above[x + 1] + here[x - 1] + here[x] + here[x + 1] + below[x - 1] + below[x] + below[x + 1];
+            to[x] = sum != 0 && sum != 9;
+        }
+        for (int64_t x = 0; x < width; x += width > 1 ? width - 1 : 1)
+            to[x] = 1;
+        for (uint8_t *at = to; (at = memchr(at, 1, (size_t)(to + width - at))); at++)
+            *at = (uint8_t)mask_edge(&mask, y, at - to);
+    }
+}
+
+/* Bytes times `factor` in [0, 1] without the fraction, where `places` are not 0. */
+void degrade_darken(const uint8_t *image, const uint8_t *places, uint8_t *out, double factor, int64_t size)
+{
+    uint8_t darkened[256];
+    for (int level = 0; level < 256; level++)
+        darkened[level] = truncated_double(level * factor);
+    for (int64_t i = 0; i < size; i++)
+        out[i] = places[i] ? darkened[image[i]] : image[i];
 }
 
 /* ----------------------------------------------------------------------------------------------------------------- fill */

@@ -1,9 +1,9 @@
-/* Spans painted on a canvas, and canvases laid over byte images; what is computed is stated in degrade/kernels/marks.py and raster.py. */
+/* Canvases laid over byte images; what is computed is stated in degrade/kernels/marks.py. */
 #include "native.h"
 
 #include <string.h>
 
-enum { BLOCK = 64 }; /* columns that are passed over at once where nothing stands */
+enum { BLOCK = 64, SMALL_BLOCK = 32 }; /* pixels that are passed over at once where nothing stands */
 
 static inline int stands_between(const uint8_t *marks, int64_t count) {
     uint8_t any = 0;
@@ -11,25 +11,23 @@ static inline int stands_between(const uint8_t *marks, int64_t count) {
     return any != 0;
 }
 
-/* Span n covers first[n]..last[n] of row[n] on canvas number[n], and has `channels` levels; later spans cover earlier ones. */
-void degrade_paint(const int64_t *number, const int64_t *row, const int64_t *first, const int64_t *last, const uint8_t *levels,
-                   uint8_t *canvases, int64_t count, int64_t channels, int64_t height, int64_t width) {
-    for (int64_t n = 0; n < count; n++) {
-        int64_t start = first[n] > 0 ? first[n] : 0, end = last[n] < width - 1 ? last[n] : width - 1;
-        if (start > end) continue;
-        for (int64_t c = 0; c < channels; c++)
-            memset(canvases + ((number[n] * channels + c) * height + row[n]) * width + start, levels[n * channels + c], end - start + 1);
-    }
-}
-
-/* out: the layer where cover is not 0, else the plane. */
-VECTOR_CLONES void degrade_cover(const uint8_t *restrict plane, const uint8_t *restrict layer, const uint8_t *restrict cover,
-                                 uint8_t *restrict out, int64_t count) {
-    memcpy(out, plane, count);
-    for (int64_t start = 0; start < count; start += BLOCK) {
-        int64_t length = count - start < BLOCK ? count - start : BLOCK;
-        if (stands_between(cover + start, length))
-            for (int64_t n = start; n < start + length; n++) out[n] = cover[n] ? layer[n] : plane[n];
+/* One channel: where the canvas holds n > 0, the number n - 1 of the `colours` levels, which stand `step` apart. */
+VECTOR_CLONES void degrade_cover(const uint8_t *restrict plane, const uint8_t *restrict canvas, const uint8_t *levels, uint8_t *restrict out,
+                                 int64_t size, int64_t colours, int64_t step) {
+    uint8_t level[256] = {0};
+    for (int64_t n = 0; n < colours && n < 255; n++) level[n + 1] = levels[n * step];
+    memcpy(out, plane, size);
+    for (int64_t start = 0; start < size; start += SMALL_BLOCK) {
+        int64_t end = size - start < SMALL_BLOCK ? size : start + SMALL_BLOCK;
+        if (!stands_between(canvas + start, end - start)) continue;
+        uint8_t largest = 0, others = 0;
+        for (int64_t n = start; n < end; n++) largest = canvas[n] > largest ? canvas[n] : largest;
+        for (int64_t n = start; n < end; n++) others |= (uint8_t)(canvas[n] != 0 && canvas[n] != largest);
+        const uint8_t only = level[largest];
+        if (others)
+            for (int64_t n = start; n < end; n++) out[n] = canvas[n] ? level[canvas[n]] : plane[n];
+        else /* mostly so, and it needs no look into the table for each pixel */
+            for (int64_t n = start; n < end; n++) out[n] = canvas[n] ? only : plane[n];
     }
 }
 

@@ -9,9 +9,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from degrade.draws import Stream, randint
+from degrade.draws import Stream
 from degrade.kernels import filter, quantize, raster
-from degrade.operator import Operator, Plan, Size, per_image
+from degrade.operator import Operator, Plan, Size
 
 SMEARS, SMEARS_FROM, SMEAR_LEVEL = 10, 0.1, 50  # int(10 i) of them, above this intensity
 SMEAR_LONG, SMEAR_SHORT = (150, 300), (100, 200)  # half-axes in pixels
@@ -48,25 +48,11 @@ class DirtyLens(Operator[Params]):
         height, width = size
         smears = int(SMEARS * intensity) if intensity > SMEARS_FROM else 0
         blobs = int(BLOBS * intensity) if intensity > BLOBS_FROM else 0
+        centre = (0, width), (0, height)
         return Params(
-            tuple(
-                (
-                    randint(x, 0, width),
-                    randint(y, 0, height),
-                    randint(long, *SMEAR_LONG),
-                    randint(short, *SMEAR_SHORT),
-                    randint(angle, 0, 180),
-                )
-                for x, y, long, short, angle in stream.uniforms("smears", smears, 5).tolist()
-            ),
-            tuple(
-                (randint(x, 0, width), randint(y, 0, height), randint(radius, *SPECK_RADIUS), randint(level, *SPECK_LEVEL))
-                for x, y, radius, level in stream.uniforms("specks", int(SPECKS * intensity), 4).tolist()
-            ),
-            tuple(
-                (randint(x, 0, width), randint(y, 0, height), randint(outer, *BLOB_OUTER), randint(inner, *BLOB_INNER))
-                for x, y, outer, inner in stream.uniforms("blobs", blobs, 4).tolist()
-            ),
+            stream.integers("smears", smears, *centre, SMEAR_LONG, SMEAR_SHORT, (0, 180)),
+            stream.integers("specks", int(SPECKS * intensity), *centre, SPECK_RADIUS, SPECK_LEVEL),
+            stream.integers("blobs", blobs, *centre, BLOB_OUTER, BLOB_INNER),
         )
 
     def check(self, size: Size, intensity: float, params: Params) -> None:
@@ -74,27 +60,30 @@ class DirtyLens(Operator[Params]):
         raster.check_marks("specks", params.specks, [*_CENTRE, raster.LENGTH, raster.LEVEL])
         raster.check_marks("blobs", params.blobs, [*_CENTRE, raster.LENGTH, raster.LENGTH])
 
+    def weights(self, intensity: Tensor) -> Plan:
+        return {"kept": 1 - KEPT * intensity, "mixed": MIXED * intensity}
+
     def plan(self, size: Size, intensities: Sequence[float], params: Sequence[Params]) -> Plan:
-        kernel = torch.from_numpy(filter.gaussian_weights(KERNEL_SIZE, SIGMA))
         return {
             "dirt": torch.from_numpy(_painted(size, params)),
-            "kernel": kernel.repeat(len(params), 1),
+            "kernel": torch.from_numpy(np.tile(filter.gaussian_weights(KERNEL_SIZE, SIGMA), (len(params), 1))),
+            **self.planned_weights(intensities),
         }
 
     def apply(self, images: Tensor, plan: Plan, intensity: Tensor) -> Tensor:
-        dirt = filter.gaussian_blur(plan["dirt"].to(images.dtype), plan["kernel"])
-        return quantize.blend(images, per_image(1 - KEPT * intensity, images), dirt, per_image(MIXED * intensity, images))
+        plan = self.with_gradient(plan, intensity)
+        dirt = filter.blur_bytes(plan["dirt"], plan["kernel"], images.dtype)
+        return quantize.blend(images, plan["kept"], dirt, plan["mixed"])
 
 
 def _painted(size: Size, params: Sequence[Params]) -> raster.Canvas:
     """The dirt before the blur, (B, 1, H, W) levels."""
     smears, specks, blobs = [p.smears for p in params], [p.specks for p in params], [p.blobs for p in params]
-    smear, speck, blob = (np.array([mark for marks in group for mark in marks], dtype=np.int64) for group in (smears, specks, blobs))
-    speck, blob = speck.reshape(-1, 4), blob.reshape(-1, 4)
-    discs = np.stack([blob[:, [0, 1, 2]], blob[:, [0, 1, 3]]], axis=1).reshape(-1, 3)  # each inner disc right after its outer one
-    layers: list[raster.Layer] = [
-        (raster.ellipses(smear, size), np.full(len(smear), SMEAR_LEVEL), raster.owners(smears)),
-        (raster.circles(speck[:, :3], size), speck[:, 3], raster.owners(specks)),
-        (raster.circles(discs, size), np.tile([OUTER_LEVEL, INNER_LEVEL], len(blob)), np.repeat(raster.owners(blobs), 2)),
+    speck, blob = raster.numbers(specks, 4), raster.numbers(blobs, 4)
+    discs = blob[:, [0, 1, 2, 0, 1, 3]].reshape(-1, 3)  # each inner disc right after its outer one
+    layers = [
+        (raster.ellipses(raster.numbers(smears, 5), SMEAR_LEVEL), [*map(len, smears)]),
+        (raster.circles(speck[:, :3], speck[:, 3]), [*map(len, specks)]),
+        (raster.circles(discs, np.tile([OUTER_LEVEL, INNER_LEVEL], len(blob))), [2 * len(group) for group in blobs]),
     ]
     return raster.paint(layers, size, len(params))

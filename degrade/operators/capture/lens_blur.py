@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from torch import Tensor
 
 from degrade.kernels import filter, quantize
-from degrade.operator import NoParams, Operator, Plan, Size, per_image
+from degrade.operator import NoParams, Operator, Plan, Size
 
 SIGMA = 20.0  # pixels, times the intensity
 SMALLEST_KERNEL, KERNEL_GROWTH, LARGEST_KERNEL = 3, 300, 101  # pixels
@@ -28,10 +28,14 @@ class LensBlur(Operator[NoParams]):
     category = "capture"
     params = NoParams
 
+    def weights(self, intensity: Tensor) -> Plan:
+        return {"sigma": SIGMA * intensity, "kept": 1 - KEPT * intensity, "mixed": MIXED * intensity}
+
     def plan(self, size: Size, intensities: Sequence[float], params: Sequence[NoParams]) -> Plan:
-        return {"kernel": filter.stack_about_centre([filter.gaussian_weights(kernel_size(i), SIGMA * i) for i in intensities])}
+        kernels = [filter.gaussian_weights(kernel_size(i), SIGMA * i) for i in intensities]
+        return {"kernel": filter.stack_about_centre(kernels), **self.planned_weights(intensities)}
 
     def apply(self, images: Tensor, plan: Plan, intensity: Tensor) -> Tensor:
-        kernel = filter.gaussian_with_gradient(plan["kernel"], SIGMA * intensity)
-        blurred = filter.gaussian_blur(images, kernel)
-        return quantize.blend(images, per_image(1 - KEPT * intensity, images), blurred, per_image(MIXED * intensity, images))
+        plan = self.with_gradient(plan, intensity)
+        kernel = filter.gaussian_with_gradient(plan["kernel"], plan["sigma"])
+        return quantize.blend(images, plan["kept"], filter.gaussian_blur(images, kernel), plan["mixed"])

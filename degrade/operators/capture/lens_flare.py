@@ -6,13 +6,12 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-import numpy as np
 import torch
 from torch import Tensor
 
 from degrade.draws import Stream, randint, uniform
 from degrade.kernels import filter, marks, raster
-from degrade.operator import Operator, Plan, Size, per_image
+from degrade.operator import Operator, Plan, Size
 
 FEWEST, FLARES = 3, 30  # flares: 3 + int(30 i)
 SMALLEST_GLOW, LARGEST_GLOW = 10, 50  # radius in pixels
@@ -45,10 +44,7 @@ class LensFlare(Operator[Params]):
     def draw(self, size: Size, intensity: float, stream: Stream) -> Params:
         height, width = size
         flares = FEWEST + int(FLARES * intensity)
-        glows = tuple(
-            (randint(x, 0, width), randint(y, 0, height), randint(radius, SMALLEST_GLOW, LARGEST_GLOW))
-            for x, y, radius in stream.uniforms("glows", flares, 3).tolist()
-        )
+        glows = stream.integers("glows", flares, (0, width), (0, height), (SMALLEST_GLOW, LARGEST_GLOW))
         streaks = []
         for (x, y, _), (turn, reach) in zip(glows, stream.uniforms("streaks", flares, 2).tolist(), strict=True):
             angle, length = uniform(turn, 0, 2 * math.pi), randint(reach, SHORTEST_STREAK, LONGEST_STREAK)
@@ -59,24 +55,29 @@ class LensFlare(Operator[Params]):
         raster.check_marks("glows", params.glows, [raster.POSITION, raster.POSITION, raster.LENGTH])
         raster.check_marks("streaks", params.streaks, [raster.POSITION] * 4)
 
+    def weights(self, intensity: Tensor) -> Plan:
+        return {"sigma": SIGMA * intensity, "added": ADDED * intensity}
+
     def plan(self, size: Size, intensities: Sequence[float], params: Sequence[Params]) -> Plan:
         kernels = [filter.gaussian_weights(KERNEL_SIZE, SIGMA * i) for i in intensities]
         return {
             "flare": torch.from_numpy(_painted(size, params)),
             "kernel": filter.stack_about_centre(kernels),
             "colour": torch.tensor(COLOUR, device="cpu").repeat(len(params), 1),
+            **self.planned_weights(intensities),
         }
 
     def apply(self, images: Tensor, plan: Plan, intensity: Tensor) -> Tensor:
-        kernel = filter.gaussian_with_gradient(plan["kernel"], SIGMA * intensity)
-        return marks.add_glow(images, plan["flare"], kernel, per_image(ADDED * intensity, images), plan["colour"])
+        plan = self.with_gradient(plan, intensity)
+        kernel = filter.gaussian_with_gradient(plan["kernel"], plan["sigma"])
+        return marks.add_glow(images, plan["flare"], kernel, plan["added"], plan["colour"])
 
 
 def _painted(size: Size, params: Sequence[Params]) -> raster.Canvas:
     """(B, 1, H, W): 1 where a glow or a streak stands."""
     glows, streaks = [p.glows for p in params], [p.streaks for p in params]
-    discs = raster.circles([mark for group in glows for mark in group], size)
-    ends = [mark for group in streaks for mark in group]
-    lines = raster.strokes(ends, np.full(len(ends), STREAK_THICKNESS), size)
-    ones = [np.ones(len(raster.owners(group))) for group in (glows, streaks)]
-    return raster.paint([(discs, ones[0], raster.owners(glows)), (lines, ones[1], raster.owners(streaks))], size, len(params))
+    layers = [
+        (raster.circles(raster.numbers(glows, 3), level=1), [*map(len, glows)]),
+        (raster.strokes(raster.numbers(streaks, 4), STREAK_THICKNESS, level=1), [*map(len, streaks)]),
+    ]
+    return raster.paint(layers, size, len(params))

@@ -31,29 +31,38 @@ def kernel_size(intensity: float) -> int:
     return max(SHORTEST, int(LENGTH * intensity))
 
 
-def line_kernel(size: int, angle: float) -> filter.Weights:
-    """The (size, size) identity rotated by ``angle`` degrees about (size/2, size/2), bilinear, zero outside, normalised."""
+def line_kernels(sizes: Sequence[int], angles: Sequence[float]) -> filter.Weights:
+    """For each image the (size, size) identity rotated by ``angle`` degrees about (size/2, size/2), bilinear, zero outside, normalised.
+
+    Together (B, K, K), zero-padded to the largest about their anchors size // 2.
+    """
+    turned = [math.radians(angle) for angle in angles]
+    cos, sin = (np.array([[function(angle)] for angle in turned]) for function in (math.cos, math.sin))
+    size = np.array(sizes)[:, None]
     centre = size / 2
-    cos, sin = math.cos(math.radians(angle)), math.sin(math.radians(angle))
-    step = np.arange(size, dtype=np.float64)
+    step = np.arange(max(sizes)) - (max(sizes) // 2 - size // 2)
     # as OpenCV finds positions: the shares of column and row are rounded on a finer grid, their sum half up on the coarse one
-    x = _fine(cos * step) + _fine(-sin * step + centre * (1 - cos + sin))[:, None]
-    y = _fine(sin * step) + _fine(cos * step + centre * (1 - sin - cos))[:, None]
+    x = _fine(cos * step)[:, None] + _fine(-sin * step + centre * (1 - cos + sin))[..., None]
+    y = _fine(sin * step)[:, None] + _fine(cos * step + centre * (1 - sin - cos))[..., None]
     x, y = (x + FINE // 2) // FINE, (y + FINE // 2) // FINE
-    padded = np.zeros((size + 2, size + 2))  # zero outside
-    padded[1:-1, 1:-1] = np.eye(size)
-    kernel = np.zeros((size, size))
+    inside = (step >= 0) & (step < size)
+    # Few pixels are near the diagonal.
+    near = np.nonzero(inside[:, None] & inside[..., None] & (np.abs(x // GRID - y // GRID) <= 1))
+    x, y, size = x[near], y[near], size[near[0], 0]
+    shares = np.zeros(len(x), np.int64)  # in units of 1/32 * 1/32
     for dy in (0, 1):
         for dx in (0, 1):
-            weight = np.abs(1 - dy - y % GRID / GRID) * np.abs(1 - dx - x % GRID / GRID)
-            at = np.clip(y // GRID + dy, -1, size) + 1, np.clip(x // GRID + dx, -1, size) + 1
-            kernel += weight * padded[at]
-    kernel /= kernel.sum()
-    return kernel
+            place = y // GRID + dy
+            diagonal = (place == x // GRID + dx) & (place >= 0) & (place < size)
+            shares += diagonal * np.abs((1 - dy) * GRID - y % GRID) * np.abs((1 - dx) * GRID - x % GRID)
+    kernels = np.zeros((len(sizes), max(sizes), max(sizes)))
+    kernels[near] = shares
+    kernels /= kernels.sum((1, 2), keepdims=True)
+    return kernels
 
 
-def _fine(pixels: npt.NDArray[np.floating]) -> npt.NDArray[np.int_]:
-    fine: npt.NDArray[np.int_] = np.rint(pixels * (GRID * FINE)).astype(np.int_)
+def _fine(pixels: npt.NDArray[np.floating]) -> npt.NDArray[np.int32]:
+    fine: npt.NDArray[np.int32] = np.rint(pixels * (GRID * FINE)).astype(np.int32)
     return fine
 
 
@@ -71,8 +80,8 @@ class MotionBlur(Operator[Params]):
         return Params(uniform(stream.uniform("angle"), 0, FULL_TURN))
 
     def plan(self, size: Size, intensities: Sequence[float], params: Sequence[Params]) -> Plan:
-        kernels = [filter.to_fixed_point(line_kernel(kernel_size(i), p.angle)) for i, p in zip(intensities, params, strict=True)]
-        return {"kernel": filter.stack_about_anchor(kernels)}
+        kernels = line_kernels([kernel_size(i) for i in intensities], [p.angle for p in params])
+        return {"kernel": torch.from_numpy(filter.to_fixed_point(kernels))}
 
     def apply(self, images: Tensor, plan: Plan, intensity: Tensor) -> Tensor:
         blurred = filter.correlate(images, plan["kernel"])

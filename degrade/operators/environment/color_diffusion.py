@@ -9,9 +9,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from degrade.draws import Stream, randint
-from degrade.kernels import filter, quantize, raster
-from degrade.operator import Operator, Plan, Size, per_image
+from degrade.draws import Stream
+from degrade.kernels import filter, marks, quantize, raster
+from degrade.operator import Operator, Plan, Size
 
 SIGMA = 50.0  # pixels, times the intensity
 SMALLEST_KERNEL, KERNEL_GROWTH = 3, 20  # pixels: 3 + 2 int(20 i)
@@ -44,38 +44,38 @@ class ColorDiffusion(Operator[Params]):
         if intensity <= SPOTS_FROM:
             return Params(())
         height, width = size
-        marks = stream.uniforms("spots", int(SPOTS * intensity), 4).tolist()
-        return Params(
-            tuple((randint(x, 0, width - 1), randint(y, 0, height - 1), randint(r, *RADII), randint(v, *VALUES)) for x, y, r, v in marks)
-        )
+        return Params(stream.integers("spots", int(SPOTS * intensity), (0, width - 1), (0, height - 1), RADII, VALUES))
 
     def check(self, size: Size, intensity: float, params: Params) -> None:
-        for spot in params.spots:
-            if spot[2] < 0 or not VALUES[0] <= spot[3] <= VALUES[1]:
-                raise ValueError(f"spots: got {list(spot)}, want a radius >= 0 and a value in {VALUES[0]}..{VALUES[1]}")
+        raster.check_marks("spots", params.spots, [raster.POSITION, raster.POSITION, raster.LENGTH, VALUES])
+
+    def weights(self, intensity: Tensor) -> Plan:
+        return {
+            "sigma": SIGMA * intensity,
+            "factor": intensity * intensity,
+            "kept": (1 - KEPT * intensity).clamp(min=LEAST_KEPT),
+            "mixed": (MIXED * intensity).clamp(max=MOST_MIXED),
+        }
 
     def plan(self, size: Size, intensities: Sequence[float], params: Sequence[Params]) -> Plan:
-        sizes = [SMALLEST_KERNEL + 2 * int(KERNEL_GROWTH * i) for i in intensities]
-        plan = {
-            "kernel": filter.stack_about_centre([filter.gaussian_weights(k, SIGMA * i) for k, i in zip(sizes, intensities, strict=True)])
-        }
+        kernels = [filter.gaussian_weights(SMALLEST_KERNEL + 2 * int(KERNEL_GROWTH * i), SIGMA * i) for i in intensities]
+        plan = {"kernel": filter.stack_about_centre(kernels), **self.planned_weights(intensities)}
         if any(i > SPOTS_FROM for i in intensities):
             plan["spots"] = torch.from_numpy(_painted(size, params))
+            plan["values"] = torch.from_numpy(np.tile(np.arange(VALUES[1] + 1, dtype=np.uint8)[:, None], (len(params), 1, 1)))
         return plan
 
     def apply(self, images: Tensor, plan: Plan, intensity: Tensor) -> Tensor:
-        kernel = filter.gaussian_with_gradient(plan["kernel"], SIGMA * intensity)
-        diffused = filter.gaussian_blur(images, kernel, intensity * intensity)
+        plan = self.with_gradient(plan, intensity)
+        kernel = filter.gaussian_with_gradient(plan["kernel"], plan["sigma"])
+        diffused = filter.gaussian_blur(images, kernel, plan["factor"])
         if "spots" in plan:
-            spots = plan["spots"]
-            diffused = torch.where(spots > 0, (spots - 1).to(diffused.dtype), diffused)
-        kept = per_image((1 - KEPT * intensity).clamp(min=LEAST_KEPT), images)
-        mixed = per_image((MIXED * intensity).clamp(max=MOST_MIXED), images)
-        return quantize.blend(images, kept, diffused, mixed)
+            diffused = marks.cover(diffused, plan["spots"], plan["values"])
+        return quantize.blend(images, plan["kept"], diffused, plan["mixed"])
 
 
 def _painted(size: Size, params: Sequence[Params]) -> raster.Canvas:
     """The spots' values plus one on (B, 1, H, W) canvases of zeros."""
-    spots = np.array([spot for p in params for spot in p.spots], dtype=np.int64).reshape(-1, 4)
-    layer = raster.circles(spots[:, :3], size), spots[:, 3] + 1, raster.owners([p.spots for p in params])
-    return raster.paint([layer], size, len(params))
+    spots = [p.spots for p in params]
+    numbers = raster.numbers(spots, 4)
+    return raster.paint([(raster.circles(numbers[:, :3], numbers[:, 3] + 1), [*map(len, spots)])], size, len(params))

@@ -18,5 +18,8 @@ class DarkIllumination(Operator[NoParams]):
     category = "environment"
     params = NoParams
 
+    def weights(self, intensity: Tensor) -> Plan:
+        return {"factor": 1 - intensity * intensity}
+
     def apply(self, images: Tensor, plan: Plan, intensity: Tensor) -> Tensor:
-        return quantize.scale_rows(images, (1 - intensity * intensity)[:, None])
+        return quantize.scale_rows(images, self.with_gradient(plan, intensity)["factor"][:, None])

@@ -25,6 +25,7 @@ MARGIN = 10  # pixels between the text and the border
 WORDS = ("X", "FAKE", "COPY", "VOID", "COPYRIGHT")
 LARGEST_NUMBER = 100  # a number 1..100 is the sixth choice
 TEXT_COLOUR = (255, 0, 0)
+CANVAS_STROKES = 254  # a byte numbers them, the text and what is bare
 
 Stroke = tuple[int, int, int, int, int, int, int, int]
 _STROKE_RANGES = [raster.POSITION] * 4 + [raster.THICKNESS] + [raster.LEVEL] * 3
@@ -63,12 +64,9 @@ class Graffiti(Operator[Params]):
     def draw(self, size: Size, intensity: float, stream: Stream) -> Params:
         height, width = size
         thickest = max(1, int(THICKEST * intensity))
-        strokes = []
-        for x1, y1, x2, y2, thickness, *colour in stream.uniforms("strokes", int(STROKES * intensity), 8).tolist():
-            ends = (randint(x1, 0, width - 1), randint(y1, 0, height - 1), randint(x2, 0, width - 1), randint(y2, 0, height - 1))
-            red, green, blue = (randint(u, 0, 255) for u in colour)
-            strokes.append((*ends, randint(thickness, 1, thickest), red, green, blue))
-        return Params(tuple(strokes), self._draw_text(size, intensity, stream) if intensity > TEXT_FROM else None)
+        ends = (0, width - 1), (0, height - 1)
+        strokes = stream.integers("strokes", int(STROKES * intensity), *ends, *ends, (1, thickest), *[raster.LEVEL] * 3)
+        return Params(strokes, self._draw_text(size, intensity, stream) if intensity > TEXT_FROM else None)
 
     def _draw_text(self, size: Size, intensity: float, stream: Stream) -> Text | None:
         choice, number, x, y = stream.uniforms("text", 1, 4)[0].tolist()
@@ -95,29 +93,35 @@ class Graffiti(Operator[Params]):
                 raise ValueError(f"text[{name!r}]: got {value}, want {low}..{high}")
 
     def plan(self, size: Size, intensities: Sequence[float], params: Sequence[Params]) -> Plan:
-        return {"canvas": torch.from_numpy(_painted(size, params))}
+        canvases, palettes = _painted(size, params)
+        return {"canvas": torch.from_numpy(canvases), "palette": torch.from_numpy(palettes)}
 
     def apply(self, images: Tensor, plan: Plan, intensity: Tensor) -> Tensor:
-        return marks.cover(images, plan["canvas"])
+        for n in range(plan["canvas"].shape[1]):
+            images = marks.cover(images, plan["canvas"][:, n : n + 1], plan["palette"][:, n])
+        return images
 
 
-def _painted(size: Size, params: Sequence[Params]) -> raster.Canvas:
-    """(B, 4, H, W): red, green and blue of the marks, and 1 where they stand."""
-    strokes = np.array([stroke for p in params for stroke in p.strokes], dtype=np.int64).reshape(-1, 8)
-    texts = [p.text for p in params]
+def _painted(size: Size, params: Sequence[Params]) -> tuple[raster.Canvas, raster.Canvas]:
+    """(B, L, H, W) canvases with the numbers of the marks on each, from 1, and their colours, (B, L, N, 3).
+
+    The text is the mark after the last stroke.  A canvas is enough for all strokes that are drawn; a record may hold more of them.
+    """
+    layers = max(1, *(-(-len(p.strokes) // CANVAS_STROKES) for p in params))
+    parts = [p.strokes[n * CANVAS_STROKES : (n + 1) * CANVAS_STROKES] for p in params for n in range(layers)]
+    texts = [p.text if n == layers - 1 else None for p in params for n in range(layers)]
+    counts = np.array([*map(len, parts)])
+    strokes = raster.numbers(parts, 8)
+    number = np.concatenate([np.arange(1, count + 1) for count in counts])
     letters = [hershey.segments(t.string, t.x, t.y, t.scale) if t else hershey.NOTHING for t in texts]
-    thickness = [np.full(len(ends), t.thickness if t else 1) for ends, t in zip(letters, texts, strict=True)]
-    layers = [
-        (raster.strokes(strokes[:, :4], strokes[:, 4], size), _covering(strokes[:, 5:]), raster.owners([p.strokes for p in params])),
-        (
-            raster.fine_strokes(np.concatenate(letters), np.concatenate(thickness), size),
-            _covering(np.tile(TEXT_COLOUR, (sum(map(len, letters)), 1))),
-            raster.owners(letters),
-        ),
+    letter_counts = [*map(len, letters)]
+    thickness = np.repeat([t.thickness if t else 1 for t in texts], letter_counts)
+    marks = [
+        (raster.strokes(strokes[:, :4], strokes[:, 4], number), counts.tolist()),
+        (raster.fine_strokes(np.concatenate(letters), thickness, np.repeat(counts + 1, letter_counts)), letter_counts),
     ]
-    return raster.paint(layers, size, len(params), channels=4)
-
-
-def _covering(colours: raster.Ints) -> raster.Ints:
-    """(N, 3) colours and a fourth number, 1."""
-    return np.pad(colours, [(0, 0), (0, 1)], constant_values=1)
+    canvases = raster.paint(marks, size, len(parts))
+    palettes = np.zeros((len(parts), counts.max() + 1, 3), dtype=np.uint8)
+    palettes[np.repeat(np.arange(len(parts)), counts), number - 1] = strokes[:, 5:]
+    palettes[np.arange(len(parts)), counts] = TEXT_COLOUR
+    return canvases.reshape(len(params), layers, *size), palettes.reshape(len(params), layers, -1, 3)

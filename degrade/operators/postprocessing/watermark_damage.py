@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
-import torch
 from torch import Tensor
 
 from degrade.draws import Stream, randint
@@ -48,29 +46,6 @@ def hole(size: Size, rectangles: Sequence[tuple[int, int, int, int]]) -> Mask:
     return mask
 
 
-def edge(mask: Mask) -> Mask:
-    """(H, W) bool: the edge of ``mask``, one pixel wide; equal to OpenCV's Canny with every gradient counted."""
-    height, width = mask.shape
-    padded = np.pad(mask.astype(np.int8), 1, mode="edge")
-    rows = padded[:-2] + 2 * padded[1:-1] + padded[2:]
-    columns = padded[:, :-2] + 2 * padded[:, 1:-1] + padded[:, 2:]
-    gx, gy = rows[:, 2:] - rows[:, :-2], columns[2:] - columns[:-2]
-    around = np.pad(abs(gx) + abs(gy), 1)
-
-    def at(dx: int, dy: int) -> npt.NDArray[np.int8]:
-        return around[1 + dy : 1 + dy + height, 1 + dx : 1 + dx + width]
-
-    size, tangent = at(0, 0), math.tan(math.pi / 8)
-    horizontal, vertical = abs(gy) < tangent * abs(gx), abs(gx) < tangent * abs(gy)
-    diagonal = np.where((gx < 0) == (gy < 0), np.maximum(at(-1, -1), at(1, 1)), np.maximum(at(1, -1), at(-1, 1)))
-    kept = np.where(
-        horizontal,
-        (size > at(-1, 0)) & (size >= at(1, 0)),
-        np.where(vertical, (size > at(0, -1)) & (size >= at(0, 1)), size > diagonal),
-    )
-    return kept & (size > 0)
-
-
 class WatermarkDamage(Operator[Params]):
     """blend(image, 1 - i, image with inpainted rectangles, i), their edge darkened if i > 0.5; draws the rectangles.
 
@@ -99,15 +74,12 @@ class WatermarkDamage(Operator[Params]):
     def plan(self, size: Size, intensities: Sequence[float], params: Sequence[Params]) -> Plan:
         masks = np.stack([hole(size, p.rectangles) for p in params])
         plan: Plan = inpaint.march(masks)._asdict()
-        if any(i > EDGE_ABOVE for i in intensities):
-            edges = [edge(mask) & (i > EDGE_ABOVE) for mask, i in zip(masks, intensities, strict=True)]
-            plan["edge"] = torch.from_numpy(np.stack(edges))[:, None]
+        shown = np.array([i > EDGE_ABOVE for i in intensities])
+        if shown.any():
+            plan["edge"] = inpaint.edge(masks & shown[:, None, None])[:, None]
         return plan
 
     def apply(self, images: Tensor, plan: Plan, intensity: Tensor) -> Tensor:
         filled = inpaint.inpaint(images, plan["order"], plan["distance"], plan["schedule"])
         blended = quantize.blend(images, per_image(1 - intensity, images), filled, per_image(intensity, images))
-        if "edge" not in plan:
-            return blended
-        factors = torch.full((1, 1), EDGE_FACTOR, dtype=torch.float64, device=images.device).expand(len(images), 1)
-        return torch.where(plan["edge"], quantize.scale_rows(blended, factors), blended)
+        return inpaint.darken(blended, plan["edge"], EDGE_FACTOR) if "edge" in plan else blended

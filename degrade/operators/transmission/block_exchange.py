@@ -62,13 +62,11 @@ class BlockExchange(Operator[Params]):
     def plan(self, size: Size, intensities: Sequence[float], params: Sequence[Params]) -> Plan:
         blocks = [block_size(size, i) or 1 for i in intensities]
         grids = [(size[0] // b, size[1] // b) for b in blocks]
-        sources = np.zeros((len(blocks), max(rows * columns for rows, columns in grids)), np.int64)
-        for source, (rows, columns), p in zip(sources, grids, params, strict=True):
-            order = list(range(rows * columns))
+        sources = np.tile(np.arange(max(rows * columns for rows, columns in grids), dtype=np.int64), (len(blocks), 1))
+        for source, (_, columns), p in zip(sources, grids, params, strict=True):
             for row1, column1, row2, column2 in p.swaps:
                 one, other = row1 * columns + column1, row2 * columns + column2
-                order[one], order[other] = order[other], order[one]
-            source[: len(order)] = order
+                source[one], source[other] = source[other], source[one]
         return {"block": torch.tensor(blocks, device="cpu"), "grid": torch.tensor(grids, device="cpu"), "source": torch.from_numpy(sources)}
 
     def apply(self, images: Tensor, plan: Plan, intensity: Tensor) -> Tensor:

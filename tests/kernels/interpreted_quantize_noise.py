@@ -1,4 +1,4 @@
-"""The Triton bodies of quantize, marks and noise against the torch references, under Triton's interpreter; test_triton.py runs this."""
+"""The Triton bodies of quantize and noise against the torch references, under Triton's interpreter; test_triton.py runs this."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ import pytest
 import torch
 from torch import Tensor
 
-from degrade.kernels import marks, noise, quantize
-from degrade.kernels.cuda import marks as marks_body
+from degrade.kernels import noise, quantize
 from degrade.kernels.cuda import noise as noise_body
 from degrade.kernels.cuda import quantize as quantize_body
+from tests.kernels.gradients import check_floats
 
 assert os.environ["TRITON_INTERPRET"] == "1"  # Triton looked at it when the bodies were imported
 
@@ -20,6 +20,7 @@ BATCH = 3
 SIZES = [(1, 1), (1, 7), (9, 1), (2, 2), (17, 23), (2, 1100)]  # the last is wider than a block
 EACH_SIZE = pytest.mark.parametrize("size", SIZES, ids=str)
 EACH_CHANNELS = pytest.mark.parametrize("channels", [1, 3])
+EACH_DTYPE = pytest.mark.parametrize("dtype", [torch.float32, torch.float64], ids=str)
 
 
 @pytest.fixture(autouse=True)
@@ -45,6 +46,11 @@ def generator() -> torch.Generator:
 def pixels(size: tuple[int, int], channels: int = 3) -> Tensor:
     """(B, channels, H, W), not contiguous."""
     return torch.randint(0, 256, (BATCH, *size, channels), dtype=torch.uint8, generator=generator()).permute(0, 3, 1, 2)
+
+
+def floats(size: tuple[int, int], channels: int, dtype: torch.dtype) -> Tensor:
+    """Levels, not contiguous."""
+    return torch.rand(BATCH, *size, channels, dtype=dtype, generator=generator()).permute(0, 3, 1, 2) * 255
 
 
 def per_image(*values: float) -> Tensor:
@@ -89,38 +95,24 @@ def test_scale_rows_of_every_level() -> None:
     same(quantize_body.scale_rows(levels, factors), quantize.scale_rows_reference(levels, factors))
 
 
-def sparse(size: tuple[int, int]) -> Tensor:
-    """(B, 1, H, W): 1 nowhere in the first image, in places of the others."""
-    there = torch.rand(BATCH, 1, *size, generator=generator()) < torch.tensor([0, 0.1, 0.6])[:, None, None, None]
-    return there.to(torch.uint8)
+@EACH_SIZE
+@EACH_DTYPE
+@pytest.mark.parametrize(("channels", "other_channels"), [(1, 1), (3, 1), (3, 3)])
+def test_blend_of_floats(size: tuple[int, int], channels: int, other_channels: int, dtype: torch.dtype) -> None:
+    weights = per_image(0, 0.43, 1.7).to(dtype), per_image(1, 0.57, -0.9).to(dtype)
+    given = floats(size, channels, dtype), weights[0], floats(size, other_channels, dtype).flip(0), weights[1]
+    bodies = quantize_body.blend, quantize_body.blend_backward, quantize.blend_reference
+    check_floats(*bodies, *given, differentiated=(0, 1, 2, 3))
 
 
 @EACH_SIZE
-@EACH_CHANNELS
-def test_cover(size: tuple[int, int], channels: int) -> None:
-    given = pixels(size, channels), torch.cat([pixels(size, channels).flip(0), sparse(size) * 255], 1)
-    same(marks_body.cover(*given), marks.cover_reference(*given))
-
-
-@EACH_SIZE
-@EACH_CHANNELS
-def test_add_glow(size: tuple[int, int], channels: int) -> None:
-    """Lop-sided kernels: equal weights on both sides would hide a turned one."""
-    kernels = torch.tensor([[0.1, 0.7, 0.2], [0.0, 1.0, 0.0], [0.33334, 0.3, 0.36666]], dtype=torch.float64)
-    for colours in (torch.tensor([[235, 255, 255], [255, 2, 3], [80, 0, 255]]), torch.rand(BATCH, 3, generator=generator()) * 255):
-        given = pixels(size, channels), sparse(size), kernels, per_image(0.2, 1, 0.77), colours[:, :channels]
-        same(marks_body.add_glow(*given), marks.add_glow_reference(*given))
-
-
-def test_glow_is_of_weights_in_fixed_point() -> None:
-    """Rounded, the weights are a half and quarters: of 16 levels, a diagonal neighbour takes 1, and one less if a weight is any lower."""
-    image, mark = torch.zeros(2, 1, 1, 5, 5, dtype=torch.uint8)
-    mark[..., 2, 2] = 1
-    near = 0.25 - 4e-6
-    given = image, mark, torch.tensor([[near, 1 - 2 * near, near]], dtype=torch.float64), per_image(1), torch.tensor([[16]])
-    got = marks_body.add_glow(*given)
-    same(got, marks.add_glow_reference(*given))
-    assert got[0, 0, 1:4, 1:4].tolist() == [[1, 2, 1], [2, 4, 2], [1, 2, 1]]
+@EACH_DTYPE
+def test_scale_rows_of_floats(size: tuple[int, int], dtype: torch.dtype) -> None:
+    rows = torch.rand(BATCH, size[0], dtype=torch.float64, generator=generator()) * 1.3
+    for factors in (rows, rows[:, :1].clone()):
+        given = floats(size, 3, dtype), factors
+        bodies = quantize_body.scale_rows, quantize_body.scale_rows_backward, quantize.scale_rows_reference
+        check_floats(*bodies, *given, differentiated=(0, 1))
 
 
 @EACH_SIZE
@@ -130,14 +122,36 @@ def test_add_noise(size: tuple[int, int], channels: int) -> None:
     same(noise_body.add_noise(*given), noise.add_noise_reference(*given))
 
 
+@EACH_SIZE
+@EACH_DTYPE
+def test_add_noise_of_floats(size: tuple[int, int], dtype: torch.dtype) -> None:
+    given = floats(size, 3, dtype), noise.keys([5, 6, 2**60]), noise.quantiles(), per_image(0, 3, 75).to(dtype)
+    check_floats(noise_body.add_noise, noise_body.add_noise_backward, noise.add_noise_reference, *given, differentiated=(0, 3))
+
+
+@EACH_DTYPE
+def test_gradients_pass_at_the_ends_of_the_range(dtype: torch.dtype) -> None:
+    """Levels of 0 and 255 that nothing is done to."""
+    ends = (pixels((3, 5)) % 2 * 255).to(dtype)
+    zero, one = per_image(0, 0, 0).to(dtype), per_image(1, 1, 1).to(dtype)
+    given = ends, noise.keys([1, 2, 3]), noise.quantiles(), zero
+    check_floats(noise_body.add_noise, noise_body.add_noise_backward, noise.add_noise_reference, *given, differentiated=(0, 3))
+    bodies = quantize_body.blend, quantize_body.blend_backward, quantize.blend_reference
+    check_floats(*bodies, ends, one, ends.flip(0), zero, differentiated=(0, 1, 2, 3))
+    bodies = quantize_body.scale_rows, quantize_body.scale_rows_backward, quantize.scale_rows_reference
+    check_floats(*bodies, ends, one[:, 0, 0].double(), differentiated=(0, 1))
+
+
 def test_nothing_comes_of_nothing() -> None:
-    empty = torch.empty(0, 3, 5, 6, dtype=torch.uint8)
-    none, line = torch.empty(0, 1, 1, 1), torch.empty(0, 3, dtype=torch.float64)
-    results = [
-        quantize_body.blend(empty, none, empty, none),
-        quantize_body.scale_rows(empty, none[:, 0, 0].double()),
-        marks_body.cover(empty, torch.cat([empty, empty[:, :1]], 1)),
-        marks_body.add_glow(empty, empty[:, :1], line, none, line),
-        noise_body.add_noise(empty, torch.empty(0, 2, dtype=torch.int32), noise.quantiles(), none),
-    ]
-    assert all(result.shape == empty.shape for result in results)
+    keys, none, line = torch.empty(0, 2, dtype=torch.int32), torch.empty(0, 1, 1, 1), torch.empty(0, 1, dtype=torch.float64)
+    for dtype in (torch.uint8, torch.float32):
+        empty = torch.empty(0, 3, 5, 6, dtype=dtype)
+        assert quantize_body.blend(empty, none, empty, none).shape == empty.shape
+        assert quantize_body.scale_rows(empty, line).shape == empty.shape
+        assert noise_body.add_noise(empty, keys, noise.quantiles(), none).shape == empty.shape
+    for found, wanted in (
+        (quantize_body.blend_backward(empty, empty, none, empty, none, [True] * 4), [empty, none, empty, none]),
+        (quantize_body.scale_rows_backward(empty, empty, line, [True] * 2), [empty, line]),
+        (noise_body.add_noise_backward(empty, empty, keys, noise.quantiles(), none, [True, False, False, True]), [empty, none]),
+    ):
+        assert [g.shape for g in found] == [w.shape for w in wanted]
