@@ -11,7 +11,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from degrade.kernels import native
+from degrade.kernels import native, quantize
 from degrade.kernels.dispatch import Kernel
 
 _HUES = 180  # 8-bit hue counts steps of two degrees
@@ -77,9 +77,9 @@ def hsv_to_rgb(hue: Tensor, saturation: Tensor, value: Tensor) -> Tensor:
 def scale_saturation_reference(images: Tensor, keep: Tensor) -> Tensor:
     if images.is_floating_point():
         highest = images.amax(1, keepdim=True)
-        return highest - (highest - images) * keep
+        return highest - (highest - images) * quantize.per_image(keep, images)
     hue, saturation, value = rgb_to_hsv(images)
-    faded = (saturation * keep[:, 0]).floor()  # in float32: in float64, 30 * 0.1 would become 2
+    faded = (saturation * quantize.per_image(keep, images)[:, 0]).floor()  # in float32: in float64, 30 * 0.1 would become 2
     return hsv_to_rgb(hue, faded, value)
 
 
@@ -125,6 +125,6 @@ def scale_saturation(images: Tensor, keep: Tensor) -> Tensor:
 
     Args:
         images: uint8, float32 or float64.
-        keep: (B, 1, 1, 1) in the floating dtype of ``images`` (float32 for bytes).
+        keep: (B,) float64.
     """
     return _scale_saturation(images, keep)

@@ -63,7 +63,7 @@ def normal(keys: Tensor, quantiles: Tensor, count: int) -> Tensor:
 def add_noise_reference(images: Tensor, keys: Tensor, quantiles: Tensor, deviation: Tensor) -> Tensor:
     field = normal(keys, quantiles, images.shape[1:].numel()).view(images.shape)
     levels = images if images.is_floating_point() else images.float()
-    return quantize.trunc(levels + deviation * field.to(levels.dtype), images.dtype)
+    return quantize.trunc(levels + quantize.per_image(deviation, images) * field.to(levels.dtype), images.dtype)
 
 
 _add_noise = Kernel("add_noise", add_noise_reference, "Tensor images, Tensor keys, Tensor quantiles, Tensor deviation")
@@ -112,6 +112,6 @@ def add_noise(images: Tensor, keys: Tensor, quantiles: Tensor, deviation: Tensor
         images: (B, C, H, W) levels.
         keys: (B, 2) int32, one field of noise for each image.
         quantiles: the table of ``quantiles``.
-        deviation: (B, 1, 1, 1) levels, in the floating dtype of ``images`` (float32 for bytes).
+        deviation: (B,) float64 levels.
     """
     return _add_noise(images, keys, quantiles, deviation)

@@ -9,6 +9,9 @@ from torch._subclasses.fake_tensor import FakeTensorMode
 
 from degrade.kernels.mean_shift import (
     MAX_RADIUS,
+    _edges,
+    _merge,
+    _pyramid_down,
     mean_shift,
     mean_shift_climb,
     mean_shift_climb_backward,
@@ -66,28 +69,31 @@ def test_the_scene_needs_both_levels_and_several_steps():
 
 @pytest.mark.parametrize("level", [0, 1])
 @pytest.mark.parametrize(("size", "radius"), [((23, 27), 9), ((13, 12), 36), ((7, 13), 3), ((1, 5), 1), ((6, 6), 0)])
-@pytest.mark.parametrize("rounded", [True, False])
-def test_the_c_body_equals_the_reference(level, size, radius, rounded):
+@pytest.mark.parametrize("dtype", [torch.uint8, torch.float64])
+def test_the_c_body_equals_the_reference(level, size, radius, dtype):
     torch.set_num_threads(1)  # small tensors: more threads only wait for each other
-    images = batch(scene(*size), noise(*size)).double()
-    if not rounded:
+    images = batch(scene(*size), noise(*size)).to(dtype)
+    if dtype == torch.float64:
         images = (images + torch.rand(images.shape, generator=torch.Generator().manual_seed(1), dtype=torch.float64)) * 0.99
     wanted = torch.rand(2, *size, generator=torch.Generator().manual_seed(2)) < 0.7
-    arguments = (images, wanted, radii(radius, max(radius - 1, 0)), level, rounded, radius)
-    result, reference = mean_shift_climb(*arguments), mean_shift_climb_reference(*arguments)
-    assert torch.equal(result, reference) if rounded else torch.allclose(result, reference, rtol=0, atol=1e-9)
-    assert (result.movedim(1, -1)[~wanted] == 0).all()
-    gradient = torch.randn(images.shape, generator=torch.Generator().manual_seed(3), dtype=torch.float64)
-    back = mean_shift_climb_backward(gradient, *arguments)
-    assert torch.allclose(back, mean_shift_climb_backward_reference(gradient, *arguments), rtol=0, atol=1e-9)
-    assert back.abs().max() > 0
+    for mask in (wanted, None):
+        arguments = (images, mask, radii(radius, max(radius - 1, 0)), level, radius)
+        result, reference = mean_shift_climb(*arguments), mean_shift_climb_reference(*arguments)
+        assert result.dtype == reference.dtype == dtype
+        assert torch.equal(result, reference) if dtype == torch.uint8 else torch.allclose(result, reference, rtol=0, atol=1e-9)
+        if mask is not None:
+            assert (result.movedim(1, -1)[~mask] == 0).all()
+        if dtype == torch.float64:
+            gradient = torch.randn(images.shape, generator=torch.Generator().manual_seed(3), dtype=torch.float64)
+            back = mean_shift_climb_backward(gradient, *arguments)
+            assert torch.allclose(back, mean_shift_climb_backward_reference(gradient, *arguments), rtol=0, atol=1e-9)
+            assert back.abs().max() > 0
 
 
 def test_the_bound_on_the_radius_changes_nothing():
-    images = batch(scene(12, 15)).float()
-    wanted = torch.ones(1, 12, 15, dtype=torch.bool)
-    loose = mean_shift_climb_reference(images, wanted, radii(5), 0, True, MAX_RADIUS)
-    assert torch.equal(loose, mean_shift_climb_reference(images, wanted, radii(5), 0, True, 5))
+    images = batch(scene(12, 15))
+    loose = mean_shift_climb_reference(images, None, radii(5), 0, MAX_RADIUS)
+    assert torch.equal(loose, mean_shift_climb_reference(images, None, radii(5), 0, 5))
 
 
 def test_a_batch_equals_its_images():
@@ -133,9 +139,15 @@ def test_gradient_shares_out_the_whole():
 
 def test_custom_operators_keep_their_contract():
     images = batch(scene(6, 7)).float()
-    arguments = (torch.ones(1, 6, 7, dtype=torch.bool), radii(4), 0, True, 4)
-    torch.library.opcheck(mean_shift_climb, (images.requires_grad_(), *arguments))
-    torch.library.opcheck(mean_shift_climb_backward, (torch.rand(images.shape), images.detach(), *arguments))
+    edges = torch.ones(1, 6, 7, dtype=torch.bool)
+    for wanted in (edges, None):
+        arguments = (wanted, radii(4), 0, 4)
+        torch.library.opcheck(mean_shift_climb, (images.clone().requires_grad_(), *arguments))
+        torch.library.opcheck(mean_shift_climb_backward, (torch.rand(images.shape), images, *arguments))
+    half = images[:, :, :3, :4].contiguous()
+    torch.library.opcheck(_pyramid_down.operator, (images.clone().requires_grad_(),))
+    torch.library.opcheck(_edges.operator, (half, radii(4), 6, 7))
+    torch.library.opcheck(_merge.operator, (images.clone().requires_grad_(), half.clone().requires_grad_(), edges))
 
 
 @pytest.mark.parametrize("dtype", [torch.uint8, torch.float32])

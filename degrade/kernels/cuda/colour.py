@@ -8,7 +8,7 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from degrade.kernels.cuda.arithmetic import clip, divide, part_of_line, real, round_to_even, summed
+from degrade.kernels.cuda.arithmetic import clip, divide, number, part_of_line, round_to_even, summed
 
 _PIXELS = 1024  # of an image that one program works on
 
@@ -65,7 +65,7 @@ def _scale_saturation(images, keep, out, size, BLOCK: tl.constexpr):
     chroma = value - tl.minimum(tl.minimum(red, green), blue)
 
     turns = _hue(red, green, blue, value, chroma) * (6 / 180)
-    s = tl.floor(_share(chroma, value, 255) * tl.load(keep + image)) * (1 / 255)
+    s = tl.floor(_share(chroma, value, 255) * number(keep, image, tl.uint8)) * (1 / 255)
     high = value * (1 / 255)
     sector = tl.floor(turns)
     rising = turns - sector
@@ -89,7 +89,7 @@ def _fade(images, keep, out, size, BLOCK: tl.constexpr):
     image, pixel, inside = part_of_line(size, BLOCK)
     at = image * 3 * size + pixel
     red, green, blue = _channels(images, at, size, inside)
-    highest, kept = _highest(red, green, blue), tl.load(keep + image)
+    highest, kept = _highest(red, green, blue), number(keep, image, images.dtype.element_ty)
     _store(out, at, size, inside, highest - (highest - red) * kept, highest - (highest - green) * kept, highest - (highest - blue) * kept)
 
 
@@ -100,7 +100,7 @@ def _fade_backward(gradient, images, keep, to_images, parts, size, IMAGES: tl.co
     at = image * 3 * size + pixel
     red, green, blue = _channels(images, at, size, inside)
     to_red, to_green, to_blue = _channels(gradient, at, size, inside)
-    highest, kept = _highest(red, green, blue), tl.load(keep + image)
+    highest, kept = _highest(red, green, blue), number(keep, image, images.dtype.element_ty)
     if IMAGES:
         ties = (red == highest).to(kept.dtype) + (green == highest).to(kept.dtype) + (blue == highest).to(kept.dtype)
         share = divide((to_red + to_green + to_blue) * (1 - kept), ties)
@@ -118,7 +118,7 @@ def _fade_backward(gradient, images, keep, to_images, parts, size, IMAGES: tl.co
 def _prepared(images: Tensor, keep: Tensor) -> tuple[list[Tensor], int, int]:
     """The contiguous arguments, how many pixels an image has, and how many programs work on it."""
     size = images.shape[2] * images.shape[3]
-    return [images.contiguous(), keep.to(real(images)).contiguous()], size, triton.cdiv(size, _PIXELS)
+    return [images.contiguous(), keep.contiguous()], size, triton.cdiv(size, _PIXELS)
 
 
 def scale_saturation(images: Tensor, keep: Tensor) -> Tensor:

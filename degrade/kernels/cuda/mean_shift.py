@@ -40,12 +40,6 @@ def _tile(lines, height, width, ROWS: tl.constexpr, COLUMNS: tl.constexpr):
 
 
 @triton.jit
-def _weight(step):
-    """1 4 6 4 1 for -2 .. 2."""
-    return tl.where(step == 0, 6, tl.where((step == 1) | (step == -1), 4, 1))
-
-
-@triton.jit
 def _weight_down(j, x, size):
     """Of pixel ``x``, at most 2 away from 2 ``j``, in pixel ``j`` of the smaller of two levels; ``size`` is the larger's.  Mirrored
     without repeating the edge pixel.
@@ -54,7 +48,7 @@ def _weight_down(j, x, size):
     for step in tl.static_range(-2, 3):
         position = tl.abs(2 * j + step)
         position = tl.maximum(tl.minimum(position, 2 * (size - 1) - position), 0)
-        total += tl.where(position == x, _weight(step), 0)
+        total += tl.where(position == x, 6 if step == 0 else (4 if step * step == 1 else 1), 0)
     return total
 
 
@@ -430,10 +424,10 @@ def _share_out(gradient, planes, pixels, counts, radius, result, height, width, 
     _, _, _, last_row, last_column, red, green, blue, members = _climb(
         planes + offset, active, row, column, diameter, limit, height, width, False
     )
-    at = gradient + offset + row.to(tl.int64) * width + column
-    red_share = tl.load(at, mask=active, other=0.0).to(tl.float64) / members
-    green_share = tl.load(at + size, mask=active, other=0.0).to(tl.float64) / members
-    blue_share = tl.load(at + 2 * size, mask=active, other=0.0).to(tl.float64) / members
+    gradient += offset + row.to(tl.int64) * width + column
+    red_share = tl.load(gradient, mask=active, other=0.0).to(tl.float64) / members
+    green_share = tl.load(gradient + size, mask=active, other=0.0).to(tl.float64) / members
+    blue_share = tl.load(gradient + 2 * size, mask=active, other=0.0).to(tl.float64) / members
     top, bottom, left, right = _window(last_row, last_column, diameter, height, width)
     longest = _longest(left, right, active)
     for j in range(_longest(top, bottom, active)):

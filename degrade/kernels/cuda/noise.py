@@ -8,7 +8,7 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from degrade.kernels.cuda.arithmetic import part_of_line, real, stored_truncated, summed, through_clip
+from degrade.kernels.cuda.arithmetic import number, part_of_line, stored_truncated, summed, through_clip
 
 _PAIRS = 512  # of values that one program works on
 
@@ -22,7 +22,7 @@ def _hash(x):
 
 
 @triton.jit
-def _noise(keys, quantiles, deviation, count, BLOCK: tl.constexpr):
+def _noise(keys, quantiles, deviation, count, dtype: tl.constexpr, BLOCK: tl.constexpr):
     """The deviation, and two values of noise from each hash, one for n and one half of the ``count`` of an image later.
 
     Each value comes with where it belongs and whether that exists.
@@ -31,7 +31,7 @@ def _noise(keys, quantiles, deviation, count, BLOCK: tl.constexpr):
     image, n, inside = part_of_line(half, BLOCK)
     key, other_key = tl.load(keys + 2 * image).to(tl.uint32), tl.load(keys + 2 * image + 1).to(tl.uint32)
     bits = _hash(_hash((n.to(tl.uint32) * 0x9E3779B1) ^ key) + other_key)
-    scale = tl.load(deviation + image)
+    scale = number(deviation, image, dtype)
     noise, later_noise = tl.load(quantiles + (bits >> 16)).to(scale.dtype), tl.load(quantiles + (bits & 0xFFFF)).to(scale.dtype)
     here = image * count + n
     return scale, noise, here, inside, later_noise, here + half, n < count - half
@@ -45,7 +45,7 @@ def _add(images, out, noise, here, inside):
 
 @triton.jit(do_not_specialize=("count",))
 def _add_noise(images, keys, quantiles, deviation, out, count, BLOCK: tl.constexpr):
-    scale, noise, here, inside, later_noise, later, later_inside = _noise(keys, quantiles, deviation, count, BLOCK)
+    scale, noise, here, inside, later_noise, later, later_inside = _noise(keys, quantiles, deviation, count, images.dtype.element_ty, BLOCK)
     _add(images, out, scale * noise, here, inside)
     _add(images, out, scale * later_noise, later, later_inside)
 
@@ -65,7 +65,7 @@ def _add_noise_backward(
     IMAGES: tl.constexpr, DEVIATION: tl.constexpr, BLOCK: tl.constexpr,
 ):  # fmt: skip
     """``parts`` gets a number from each program, what it adds to the gradient of its image's deviation."""
-    scale, noise, here, inside, later_noise, later, later_inside = _noise(keys, quantiles, deviation, count, BLOCK)
+    scale, noise, here, inside, later_noise, later, later_inside = _noise(keys, quantiles, deviation, count, images.dtype.element_ty, BLOCK)
     passed = _passed(gradient, images, to_images, scale * noise, here, inside, IMAGES)
     later_passed = _passed(gradient, images, to_images, scale * later_noise, later, later_inside, IMAGES)
     if DEVIATION:
@@ -75,7 +75,7 @@ def _add_noise_backward(
 def _prepared(images: Tensor, keys: Tensor, quantiles: Tensor, deviation: Tensor) -> tuple[list[Tensor], int, int]:
     """The contiguous arguments, how many values an image has, and how many programs work on it."""
     count = images.shape[1:].numel()
-    given = [images.contiguous(), keys.contiguous(), quantiles.contiguous(), deviation.to(real(images)).contiguous()]
+    given = [images.contiguous(), keys.contiguous(), quantiles.contiguous(), deviation.contiguous()]
     return given, count, triton.cdiv((count + 1) // 2, _PAIRS)
 
 

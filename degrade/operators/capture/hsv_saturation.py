@@ -5,7 +5,7 @@ from __future__ import annotations
 from torch import Tensor
 
 from degrade.kernels import colour
-from degrade.operator import NoParams, Operator, Plan, per_image
+from degrade.operator import NoParams, Operator, Plan
 
 
 class HsvSaturation(Operator[NoParams]):
@@ -20,5 +20,8 @@ class HsvSaturation(Operator[NoParams]):
     params = NoParams
     coloured = True
 
+    def weights(self, intensity: Tensor) -> Plan:
+        return {"keep": 1 - intensity}
+
     def apply(self, images: Tensor, plan: Plan, intensity: Tensor) -> Tensor:
-        return colour.scale_saturation(images, per_image(1 - intensity, images))
+        return colour.scale_saturation(images, self.with_gradient(plan, intensity)["keep"])

@@ -9,7 +9,7 @@ from torch import Tensor
 
 from degrade.draws import Stream
 from degrade.kernels import noise
-from degrade.operator import Operator, Plan, Size, per_image
+from degrade.operator import Operator, Plan, Size
 
 DEVIATION = 75.0  # levels, times the intensity
 SEED_BITS = 53  # what JSON readers keep exactly
@@ -39,8 +39,13 @@ class GaussianNoise(Operator[Params]):
         if not 0 <= params.seed < 2**SEED_BITS:
             raise ValueError(f"seed: got {params.seed}, want 0 <= seed < 2**{SEED_BITS}")
 
+    def weights(self, intensity: Tensor) -> Plan:
+        return {"deviation": DEVIATION * intensity}
+
     def plan(self, size: Size, intensities: Sequence[float], params: Sequence[Params]) -> Plan:
-        return {"key": noise.keys([p.seed for p in params]), "quantiles": noise.quantiles()}
+        keys = noise.keys([p.seed for p in params])
+        return {"key": keys, "quantiles": noise.quantiles(), **self.planned_weights(intensities)}
 
     def apply(self, images: Tensor, plan: Plan, intensity: Tensor) -> Tensor:
-        return noise.add_noise(images, plan["key"], plan["quantiles"], per_image(DEVIATION * intensity, images))
+        plan = self.with_gradient(plan, intensity)
+        return noise.add_noise(images, plan["key"], plan["quantiles"], plan["deviation"])

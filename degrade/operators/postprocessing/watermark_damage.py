@@ -11,7 +11,7 @@ from torch import Tensor
 
 from degrade.draws import Stream, randint
 from degrade.kernels import inpaint, quantize
-from degrade.operator import Operator, Plan, Size, per_image
+from degrade.operator import Operator, Plan, Size
 
 FIRST, GROWTH = 1, 15  # rectangles: int(1 + 15 i)
 MARGIN = 50  # pixels that a start keeps from the right and lower end, where there are as many
@@ -71,15 +71,19 @@ class WatermarkDamage(Operator[Params]):
             if x2 < x1 or y2 < y1:
                 raise ValueError(f"rectangles: got [{x1}, {y1}, {x2}, {y2}], want x1 <= x2 and y1 <= y2")
 
+    def weights(self, intensity: Tensor) -> Plan:
+        return {"kept": 1 - intensity, "mixed": intensity}
+
     def plan(self, size: Size, intensities: Sequence[float], params: Sequence[Params]) -> Plan:
         masks = np.stack([hole(size, p.rectangles) for p in params])
-        plan: Plan = inpaint.march(masks)._asdict()
+        plan: Plan = {**inpaint.march(masks)._asdict(), **self.planned_weights(intensities)}
         shown = np.array([i > EDGE_ABOVE for i in intensities])
         if shown.any():
             plan["edge"] = inpaint.edge(masks & shown[:, None, None])[:, None]
         return plan
 
     def apply(self, images: Tensor, plan: Plan, intensity: Tensor) -> Tensor:
+        plan = self.with_gradient(plan, intensity)
         filled = inpaint.inpaint(images, plan["order"], plan["distance"], plan["schedule"])
-        blended = quantize.blend(images, per_image(1 - intensity, images), filled, per_image(intensity, images))
+        blended = quantize.blend(images, plan["kept"], filled, plan["mixed"])
         return inpaint.darken(blended, plan["edge"], EDGE_FACTOR) if "edge" in plan else blended
