@@ -245,7 +245,8 @@ def correlate_reference(images: Tensor, kernels: Tensor) -> Tensor:
         return images.clone()
     if images.dtype == torch.uint8:
         return _correlated(images.double(), kernels.double() / UNIT).round().to(torch.uint8)
-    return _correlated(images, kernels.to(images.dtype) / UNIT)
+    means = _correlated(images, kernels.to(images.dtype) / UNIT)
+    return quantize.straight_through(means, means.detach().clamp(0, 255))
 
 
 _correlate = Kernel("correlate", correlate_reference, "Tensor images, Tensor kernels")
@@ -289,7 +290,8 @@ def _correlate_gradient_cuda(gradient: Tensor, images: Tensor, kernels: Tensor, 
 def correlate(images: Tensor, kernels: Tensor) -> Tensor:
     """Correlate (B, C, H, W) levels with (B, K, K) int32 weights >= 0 in units of 1/65536 that sum to 1; anchor K // 2.
 
-    Bytes come back rounded to nearest, ties to even; floats keep their dtype and gradients and are not rounded.
+    Bytes come back rounded to nearest, ties to even.  Floats are not rounded.  Their gradient is linear: a weighted mean of levels is only
+    clipped where the rounding of its sum has taken it past 255.
     """
     return _correlate(images, kernels)
 

@@ -177,10 +177,10 @@ def test_correlate_of_floats(size: tuple[int, int], taps: int, dtype: torch.dtyp
 
 
 def test_correlate_of_floats_between_borders(monkeypatch: pytest.MonkeyPatch) -> None:
-    """With tiles that are at no border, at one, and at two."""
+    """With tiles of 2 x 2: some rows are at no border, some are just within reach of one."""
     monkeypatch.setattr(body, "_ROWS", 2)
     monkeypatch.setattr(body, "_COLUMNS", 4)
-    check("correlate", floats((7, 6), torch.float64), about_anchor(corners(3), corners(2)), differentiated=(0,))
+    check("correlate", floats((10, 6), torch.float64), about_anchor(corners(5), corners(3)), differentiated=(0,))
 
 
 @EACH_SIZE_OF_FLOATS
@@ -199,3 +199,11 @@ def test_nothing() -> None:
     assert body.correlate_backward(images, torch.ones(0, 3, 3, dtype=torch.int32)).shape == (0, 3, 4, 5)
     shapes = [t.shape for t in body.sharpen_backward(images, images, none.double(), 0.7, 0.3, [True, True, False, False])]
     assert shapes == [(0, 3, 4, 5), (0, 1, 1, 1)]
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64], ids=str)
+def test_correlate_of_floats_clips_past_its_gradient(dtype: torch.dtype) -> None:
+    """As where the rounding of a sum has taken the mean of white pixels past 255."""
+    images, kernels = torch.full((2, 1, 3, 4), 256.0, dtype=dtype), about_anchor(corners(4), corners(3))
+    assert body.correlate(images, kernels).max() == 255
+    check("correlate", images, kernels, differentiated=(0,))

@@ -15,13 +15,13 @@ from tests import images, laws
 from tests.kernels.as_cuda import launches, use_the_bodies_for_cuda
 
 SIZE = (10, 19)
-SIZES = {"watermark_damage": (5, 7), "mean_shift": (6, 9)}  # the slowest
+SHAPES = {"watermark_damage": (1, 1, 4, 6), "mean_shift": (2, 3, 6, 9)}  # the slowest
 # The interpreter's time is that of the taps: wide kernels only where an operator has no others.
 INTENSITIES = {"lens_blur": 0.04, "motion_blur": 0.1, "color_diffusion": 0.95, "mean_shift": 0.06}
 CASES = [(name, INTENSITIES.get(name, 0.95), 3) for name in degrade.OPERATORS]
 CASES += [("hsv_saturation", 0.5, 1), ("graffiti", 0.3, 1), ("color_diffusion", 0.02, 3), ("sharpness_change", 0.0, 3)]
 # Where images go two ways through an operator, autograd adds up the two gradients; channels of a grey image are summed.
-ALLOWED = {"lens_blur": {"add"}, "color_diffusion": {"add"}, "watermark_damage": {"add"}}
+ALLOWED = {"lens_blur": {"add"}, "color_diffusion": {"add"}, "watermark_damage": {"add"}, "mean_shift": {"add"}}
 
 
 @dataclass
@@ -35,11 +35,12 @@ class Outcome:
 
 
 def outcome(name: str, intensity: float, channels: int, records: list[dict[str, Any]] | None = None) -> Outcome:
-    pixels = images.batch(2, *SIZES.get(name, SIZE))[:, :channels]
+    count, channels, *size = SHAPES.get(name, (2, channels, *SIZE))
+    pixels = images.batch(count, *size)[:, :channels]
     records = records or laws.records_for(name, pixels, intensity)
     floats = (pixels.double() / 255).requires_grad_()
     single = pixels / 255
-    intensities = torch.full((2,), intensity, dtype=torch.float64, requires_grad=True)
+    intensities = torch.full((count,), intensity, dtype=torch.float64, requires_grad=True)
     weights = torch.linspace(-1, 2, pixels.numel(), dtype=torch.float64).view(pixels.shape)
     with launches(pixels) as found:
         exact = degrade.replay(pixels, records)

@@ -197,7 +197,7 @@ def _correlate(planes, taps, counts, out, size, height, width, channels, ROWS: t
         odd = total // _UNIT & 1
         value = (total + (_UNIT // 2 - 1) + odd) // _UNIT  # ties to even
     else:
-        value = total * (1 / _UNIT)
+        value = clip(total * (1 / _UNIT))
     tl.store(out + start + _at(row, column, width), value.to(out.dtype.element_ty))
 
 

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from degrade.draws import Stream, uniform
-from degrade.kernels import filter, quantize
+from degrade.kernels import filter
 from degrade.operator import Operator, Plan, Size
 
 LENGTH, SHORTEST = 30, 5  # pixels: the kernel has max(5, int(30 i)) rows and columns
@@ -84,5 +84,4 @@ class MotionBlur(Operator[Params]):
         return {"kernel": torch.from_numpy(filter.to_fixed_point(kernels))}
 
     def apply(self, images: Tensor, plan: Plan, intensity: Tensor) -> Tensor:
-        blurred = filter.correlate(images, plan["kernel"])
-        return blurred if images.dtype == torch.uint8 else quantize.clip(blurred, 0, 255)
+        return filter.correlate(images, plan["kernel"])
