@@ -87,6 +87,14 @@ def test_edges(size: tuple[int, int], dtype: torch.dtype) -> None:
     assert found[3] == 0
 
 
+@pytest.mark.parametrize("size", [(5, 7), (5, 6), (6, 7)], ids=str)
+def test_edges_are_not_stored_past_the_end(size: tuple[int, int], monkeypatch: pytest.MonkeyPatch) -> None:
+    memory = torch.ones(2 * size[0] * size[1] + 9, dtype=torch.bool)
+    monkeypatch.setattr(body.torch, "empty", lambda shape, **options: memory[:-9].view(shape))
+    assert not body.edges(torch.zeros(2, 3, *halved(size)), RADIUS, *size).any()
+    assert memory[-9:].all()
+
+
 # Colours so near to one another that the climbs go on, of two images at different levels.
 IMAGES = torch.cat([levels(1, 8, 9, low=90, high=100), levels(1, 8, 9, low=100, high=112, seed=2)])
 RADIUS = torch.tensor([5, 4], dtype=torch.int32)

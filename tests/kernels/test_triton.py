@@ -50,6 +50,9 @@ def test_the_operators_have_bodies_for_cuda():
     for operator in (
         mean_shift.mean_shift_climb,
         mean_shift.mean_shift_climb_backward,
+        mean_shift._pyramid_down.operator,
+        mean_shift._edges.operator,
+        mean_shift._merge.operator,
         inpaint._inpaint,
         inpaint._inpaint_backward,
         inpaint._darken.operator,
