@@ -44,7 +44,7 @@ def main() -> None:
     parser.add_argument("--output", type=Path, default=ROOT / "benchmarks" / "results" / "launches.json")
     options = parser.parse_args()
     as_cuda.use_the_bodies_for_cuda()
-    pixels = torch.randint(0, 256, (2, 3, 24, 28), dtype=torch.uint8, generator=torch.Generator().manual_seed(0))
+    pixels = torch.randint(0, 256, (2, 3, 5, 7), dtype=torch.uint8, generator=torch.Generator().manual_seed(0))
     rows = []
     for name in options.operators:
         for severity, value in degrade.SEVERITIES.items():

@@ -81,8 +81,3 @@ class Operator(Generic[P]):
 
     def __repr__(self) -> str:
         return f"<operator {self.name} ({self.category})>"
-
-
-def per_image(values: Tensor, images: Tensor) -> Tensor:
-    """(B,) values as (B, 1, 1, 1) in the floating dtype of ``images`` (float32 for bytes), to meet (B, C, H, W) images."""
-    return values[:, None, None, None].to(images.dtype if images.is_floating_point() else torch.float32)

@@ -113,7 +113,13 @@ def gaussian_blur_reference(images: Tensor, kernel: Tensor, factor: Tensor | Non
         blurred = _along_columns(lines, weights)
     else:
         blurred = separable(images, kernel.to(images.dtype))
-    return quantize.trunc(blurred if factor is None else blurred * factor.to(blurred.dtype)[:, None, None, None], images.dtype)
+    scaled = blurred if factor is None else blurred * factor.to(blurred.dtype)[:, None, None, None]
+    return quantize.trunc(scaled, torch.uint8) if images.dtype == torch.uint8 else _clipped_means(scaled)
+
+
+def _clipped_means(means: Tensor) -> Tensor:
+    """``means`` of levels, which leave [0, 255] only by rounding: their gradient knows nothing of a clip."""
+    return quantize.straight_through(means, means.detach().clamp(0, 255))
 
 
 _gaussian_blur = Kernel("gaussian_blur", gaussian_blur_reference, "Tensor images, Tensor kernel, Tensor? factor")
@@ -168,20 +174,20 @@ def _gaussian_blur_cuda(images: Tensor, kernel: Tensor, factor: Tensor | None) -
     return body.gaussian_blur(images, kernel, factor)
 
 
-@_gaussian_blur.gradient_on_cuda("images", "factor")
+@_gaussian_blur.gradient_on_cuda("images")
 def _gaussian_blur_gradient_cuda(
     gradient: Tensor, images: Tensor, kernel: Tensor, factor: Tensor | None, wanted: list[bool]
 ) -> list[Tensor]:
     from degrade.kernels.cuda import filter as body
 
-    found: list[Tensor] = body.gaussian_blur_backward(gradient, images, kernel, factor, wanted)
-    return found
+    return [body.gaussian_blur_backward(gradient, kernel, factor)]
 
 
 def gaussian_blur(images: Tensor, kernel: Tensor, factor: Tensor | None = None) -> Tensor:
     """trunc(factor blurred), stored in the dtype of ``images``.
 
-    Bytes are blurred with fixed-point weights, and levels between the two passes are multiples of 1/256.
+    Bytes are blurred with fixed-point weights, and levels between the two passes are multiples of 1/256.  Floats are clipped, but not their
+    gradient: with a factor of at most 1 nothing but rounding leaves the range.
 
     Args:
         images: (B, C, H, W) levels.
@@ -245,8 +251,7 @@ def correlate_reference(images: Tensor, kernels: Tensor) -> Tensor:
         return images.clone()
     if images.dtype == torch.uint8:
         return _correlated(images.double(), kernels.double() / UNIT).round().to(torch.uint8)
-    means = _correlated(images, kernels.to(images.dtype) / UNIT)
-    return quantize.straight_through(means, means.detach().clamp(0, 255))
+    return _clipped_means(_correlated(images, kernels.to(images.dtype) / UNIT))
 
 
 _correlate = Kernel("correlate", correlate_reference, "Tensor images, Tensor kernels")
@@ -304,7 +309,7 @@ def _sharpened(images: Tensor) -> Tensor:
 
 def sharpen_reference(images: Tensor, gain: Tensor, kept: float, mixed: float) -> Tensor:
     levels = images.float() if images.dtype == torch.uint8 else images
-    sharp = quantize.round(gain * _sharpened(levels), images.dtype)
+    sharp = quantize.round(quantize.per_image(gain, images) * _sharpened(levels), images.dtype)
     return quantize.round(levels * kept + sharp.to(levels.dtype) * mixed, images.dtype)
 
 
@@ -350,7 +355,7 @@ def sharpen(images: Tensor, gain: Tensor, kept: float, mixed: float) -> Tensor:
 
     Args:
         images: levels.
-        gain: (B, 1, 1, 1) in the floating dtype of the levels (float32 for bytes).
+        gain: (B,) float64.
         kept, mixed: weights of the image and of the sharpened one.
     """
     return _sharpen(images, gain, kept, mixed)

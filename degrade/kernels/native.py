@@ -13,11 +13,8 @@ import importlib.util
 import itertools
 import os
 from collections.abc import Callable
-from typing import Any
 
 import torch
-from torch import Tensor
-from torch.library import CustomOpDef  # type: ignore[attr-defined]  # public, but not in its __all__
 
 POINTER = ctypes.c_void_p
 INT = ctypes.c_int64
@@ -66,24 +63,6 @@ def function(name: str, *argument_types: type) -> Callable[..., None]:
     found.restype = None
     result: Callable[..., None] = found
     return result
-
-
-def operator_like_first(name: str, reference: Callable[..., Tensor], arguments: str) -> CustomOpDef:
-    """The custom operator ``degrade::<name>`` with the schema "(<arguments>) -> Tensor", whose result is contiguous, with the shape and
-    dtype of its first argument.  Its meaning is ``reference``; a quicker body for the CPU is registered by the caller.
-    """
-
-    @functools.wraps(reference)
-    def contiguous(*values: Any) -> Tensor:
-        return reference(*values).contiguous()
-
-    operator = torch.library.custom_op(f"degrade::{name}", contiguous, mutates_args=(), schema=f"({arguments}) -> Tensor")
-
-    def fake(first: Tensor, *others: object) -> Tensor:
-        return torch.empty(first.shape, dtype=first.dtype, device=first.device)
-
-    operator.register_fake(fake)
-    return operator
 
 
 @functools.cache

@@ -15,7 +15,7 @@ from tests.kernels.gradients import check_floats
 
 assert os.environ["TRITON_INTERPRET"] == "1"  # Triton looked at it when the bodies were imported
 
-SIZES = [(1, 1), (1, 2), (2, 1), (3, 3), (9, 1), (5, 4), (17, 23), (3, 150)]  # half of the last is wider than a block
+SIZES = [(1, 1), (1, 2), (2, 1), (3, 3), (5, 4), (17, 23), (1, 150)]  # half of the last is wider than a block
 EACH_SIZE = pytest.mark.parametrize("size", SIZES, ids=str)
 
 
@@ -69,7 +69,7 @@ def test_pyramid_of_floats(size: tuple[int, int], dtype: torch.dtype) -> None:
 
 
 @pytest.mark.parametrize(
-    ("size", "dtype"), [((8, 9), torch.float64), ((17, 23), torch.float32), *((size, torch.uint8) for size in SIZES)], ids=str
+    ("size", "dtype"), [((8, 9), torch.float64), ((5, 4), torch.float32), *((size, torch.uint8) for size in SIZES)], ids=str
 )
 def test_edges(size: tuple[int, int], dtype: torch.dtype) -> None:
     """Nearly all, a part and hardly any; a difference of the radius is one, and so is one of 4 where that is larger."""
@@ -129,7 +129,7 @@ def test_climbs_of_more_than_a_block() -> None:
 
 @pytest.mark.parametrize(("dtype", "everywhere"), [(torch.float64, False), (torch.float32, True)], ids=str)
 def test_smooth_climbs_and_their_gradient_equal_the_reference(dtype: torch.dtype, everywhere: bool) -> None:
-    images, radius, mask = (IMAGES + FRACTIONS)[1:, :, :6].to(dtype), RADIUS[1:], WANTED[1:, :6]
+    images, radius, mask = (IMAGES + FRACTIONS)[1:, :, :4, :7].to(dtype), RADIUS[1:], WANTED[1:, :4, :7]
     wanted = None if everywhere else mask
     tolerance = 1e-9 if dtype == torch.float64 else 1e-4
     got = body.climb(images, wanted, radius, 0)

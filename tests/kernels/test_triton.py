@@ -45,28 +45,7 @@ def test_the_operators_have_bodies_for_cuda():
     modules = "colour, filter, inpaint, jpeg, marks, mean_shift, noise, quantize, warp"
     out = run("-c", f"from degrade.kernels import {modules}; import sys; print('triton' in sys.modules)")
     assert out.strip() == "False"  # Triton waits for the first CUDA tensor
-    from degrade.kernels import colour, filter, inpaint, jpeg, marks, mean_shift, noise, quantize, warp
+    from degrade.kernels import inpaint, mean_shift
 
-    for operator in (
-        mean_shift.mean_shift_climb,
-        mean_shift.mean_shift_climb_backward,
-        mean_shift._pyramid_down.operator,
-        mean_shift._edges.operator,
-        mean_shift._merge.operator,
-        inpaint._inpaint,
-        inpaint._inpaint_backward,
-        inpaint._darken.operator,
-        quantize._blend.operator,
-        quantize._scale_rows.operator,
-        marks._cover.operator,
-        marks._add_glow.operator,
-        noise._add_noise.operator,
-        jpeg._roundtrip.operator,
-        warp._move_rows.operator,
-        warp._move_blocks.operator,
-        filter._gaussian_blur.operator,
-        filter._correlate.operator,
-        filter._sharpen.operator,
-        colour._scale_saturation.operator,
-    ):
-        assert "cuda" in operator._backend_fns
+    for operator in (mean_shift.mean_shift_climb, mean_shift.mean_shift_climb_backward, inpaint._inpaint, inpaint._inpaint_backward):
+        assert "cuda" in operator._backend_fns  # test_dispatch.py looks at the other kernels

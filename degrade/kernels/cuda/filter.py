@@ -16,7 +16,7 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from degrade.kernels.cuda.arithmetic import clip, real, round_to_even, stored_rounded, stored_truncated, summed, through_clip
+from degrade.kernels.cuda.arithmetic import clip, number, round_to_even, stored_rounded, stored_truncated, summed, through_clip
 
 _UNIT = tl.constexpr(65536)  # of a fixed-point weight of 1
 _ROWS, _COLUMNS = 16, 128  # of a tile
@@ -82,8 +82,10 @@ def _next(step, period):
 
 
 @triton.jit(do_not_specialize=_NUMBERS)
-def _blur_lines(planes, weights, reaches, out, size, height, width, channels, ROWS: tl.constexpr, COLUMNS: tl.constexpr):
-    """Bytes to multiples of 1/256 level in 16 bits, or floats."""
+def _blur_lines(
+    planes, weights, reaches, out, size, height, width, channels, BACKWARD: tl.constexpr, ROWS: tl.constexpr, COLUMNS: tl.constexpr
+):  # fmt: skip
+    """Bytes to multiples of 1/256 level in 16 bits, or floats; gradients, which go backward, count twice at each border."""
     image, plane, row, column = _tile(height, width, channels, ROWS, COLUMNS)
     row, column = tl.minimum(row, height - 1), tl.minimum(column, width - 1)
     start = plane * height * width + row.to(tl.int64) * width
@@ -94,17 +96,26 @@ def _blur_lines(planes, weights, reaches, out, size, height, width, channels, RO
     step = period - reach % period
     total = tl.zeros((ROWS, COLUMNS), weights.dtype.element_ty)
     for tap in tl.range(0, 2 * reach + 1, loop_unroll_factor=2):
-        total += tl.load(weights + tap) * tl.load(planes + _mirrored(column, step, period)).to(total.dtype)
+        place = _mirrored(column, step, period)
+        value = tl.load(planes + place).to(total.dtype)
+        if BACKWARD:
+            value *= _at_ends(2.0, place, width)
+        total += tl.load(weights + tap) * value
         step = _next(step, period)
+    if BACKWARD:
+        total *= _at_ends(2.0, row, height)
     if out.dtype.element_ty == tl.uint16:
         total = ((total + 128) >> 8).to(tl.uint16)
     tl.store(out + start + column, total)
 
 
-@triton.jit
-def _blurred(lines, weights, reaches, size, height, width, channels, ROWS: tl.constexpr, COLUMNS: tl.constexpr):
-    """These to levels, by sums of 32 bits for bytes; the image, rows and columns, where they stand, and which exist.  A thread has all rows
-    of its columns, so that each value it reads goes into ROWS sums.
+@triton.jit(do_not_specialize=_NUMBERS)
+def _blur_columns(
+    lines, weights, reaches, factors, out, size, height, width, channels,
+    BACKWARD: tl.constexpr, ROWS: tl.constexpr, COLUMNS: tl.constexpr,
+):  # fmt: skip
+    """These to levels, by sums of 32 bits for bytes; to gradients, halved at each border.  A thread has all rows of its columns, so that
+    each value it reads goes into ROWS sums.
     """
     image, plane, row, column = _tile(height, width, channels, ROWS, COLUMNS)
     start = plane * height * width
@@ -121,43 +132,13 @@ def _blurred(lines, weights, reaches, size, height, width, channels, ROWS: tl.co
         step = _next(step, period)
     if of_bytes:
         total = total.to(tl.float64) * (1 / 16777216)  # exact
-    return total, image, row, column, start + _at(row, column, width), (row < height) & (column < width)
-
-
-@triton.jit
-def _factor(factors, image, dtype: tl.constexpr):
-    return 1.0 if factors is None else tl.load(factors + image).to(dtype)
-
-
-@triton.jit(do_not_specialize=_NUMBERS)
-def _blur_columns(lines, weights, reaches, factors, out, size, height, width, channels, ROWS: tl.constexpr, COLUMNS: tl.constexpr):
-    level, image, _, _, here, inside = _blurred(lines, weights, reaches, size, height, width, channels, ROWS, COLUMNS)
-    value = level * _factor(factors, image, level.dtype)
-    tl.store(out + here, stored_truncated(value, out.dtype.element_ty), mask=inside)
-
-
-@triton.jit(do_not_specialize=_NUMBERS)
-def _blur_columns_backward(
-    gradient, lines, weights, reaches, factors, out, parts, size, height, width, channels,
-    IMAGES: tl.constexpr, FACTORS: tl.constexpr, ROWS: tl.constexpr, COLUMNS: tl.constexpr,
-):  # fmt: skip
-    """To ``out`` the gradient of the blurred levels, times 2 at each border; ``parts`` gets a number from each program, what it adds to the
-    gradient of its image's factor.
-    """
-    level, image, row, column, here, inside = _blurred(lines, weights, reaches, size, height, width, channels, ROWS, COLUMNS)
-    factor = _factor(factors, image, level.dtype)
-    passed = through_clip(tl.load(gradient + here, mask=inside, other=0), level * factor)
-    if IMAGES:
-        tl.store(out + here, passed * factor * _at_ends(2.0, row, height) * _at_ends(2.0, column, width), mask=inside)
-    if FACTORS:
-        tl.store(parts + tl.program_id(0), tl.sum(passed * level))
-
-
-@triton.jit(do_not_specialize=_NUMBERS)
-def _blur_columns_between_ends(lines, weights, reaches, out, size, height, width, channels, ROWS: tl.constexpr, COLUMNS: tl.constexpr):
-    """Halved at each border."""
-    level, _, row, column, here, inside = _blurred(lines, weights, reaches, size, height, width, channels, ROWS, COLUMNS)
-    tl.store(out + here, level * _at_ends(0.5, row, height) * _at_ends(0.5, column, width), mask=inside)
+    if factors is not None:
+        total *= tl.load(factors + image).to(total.dtype)
+    if BACKWARD:
+        total *= _at_ends(0.5, row, height) * _at_ends(0.5, column, width)
+    else:
+        total = stored_truncated(total, out.dtype.element_ty)
+    tl.store(out + start + _at(row, column, width), total, mask=(row < height) & (column < width))
 
 
 @triton.jit(do_not_specialize=_NUMBERS)
@@ -263,7 +244,7 @@ def _sharpen(
     image, plane, row, column = _tile(height, width, channels, ROWS, COLUMNS)
     row, column = tl.minimum(row, height - 1), tl.minimum(column, width - 1)
     start = plane * height * width
-    gain = tl.load(gains + image)
+    gain = number(gains, image, planes.dtype.element_ty)
     kept, mixed = tl.full([], kept, gain.dtype), tl.full([], mixed, gain.dtype)
     own, sharp = _sharpened(planes + start, row, column, height, width, gain.dtype)
     sharp = stored_rounded(gain * sharp, out.dtype.element_ty).to(gain.dtype)
@@ -292,7 +273,7 @@ def _sharpen_backward(
     start = plane * height * width
     gradient += start
     planes += start
-    gain = tl.load(gains + image)
+    gain = number(gains, image, planes.dtype.element_ty)
     kept, mixed = tl.full([], kept, gain.dtype), tl.full([], mixed, gain.dtype)
     passed, own, sharp = _through_sharpened(gradient, planes, gain, kept, mixed, row, column, height, width)
     if IMAGES:
@@ -327,9 +308,8 @@ def _prepared(
     return (weights, reaches), (size, height, width, channels), options
 
 
-def gaussian_blur(images: Tensor, kernel: Tensor, factor: Tensor | None, dtype: torch.dtype | None = None) -> Tensor:
-    """As ``gaussian_blur_reference`` of ``images`` in ``dtype``, their own or a floating one, for weights >= 0."""
-    images, dtype = images.contiguous(), images.dtype if dtype is None else dtype
+def _blur(images: Tensor, kernel: Tensor, factor: Tensor | None, dtype: torch.dtype, backward: bool) -> Tensor:
+    images = images.contiguous()
     out = torch.empty_like(images, dtype=dtype)
     if out.numel() == 0:
         return out
@@ -337,37 +317,23 @@ def gaussian_blur(images: Tensor, kernel: Tensor, factor: Tensor | None, dtype: 
     factors = None if factor is None else factor.contiguous()
     with torch.cuda.device_of(images):
         weights, sizes, options = _prepared(images, kernel, dtype)
+        options = {**options, "BACKWARD": backward}
         _blur_lines[_tiles(images, _ROWS, _COLUMNS)](images, *weights, lines, *sizes, COLUMNS=_COLUMNS, **options)
         _blur_columns[_tiles(images, _ROWS, 2 * _COLUMNS)](lines, *weights, factors, out, *sizes, COLUMNS=2 * _COLUMNS, **options)
     return out
 
 
-def gaussian_blur_backward(gradient: Tensor, images: Tensor, kernel: Tensor, factor: Tensor | None, wanted: list[bool]) -> list[Tensor]:
-    """The wanted gradients of ``gaussian_blur_reference`` for floats, of the images and the factor, for symmetric kernels.
+def gaussian_blur(images: Tensor, kernel: Tensor, factor: Tensor | None, dtype: torch.dtype | None = None) -> Tensor:
+    """As ``gaussian_blur_reference`` of ``images`` in ``dtype``, their own or a floating one, for weights >= 0."""
+    return _blur(images, kernel, factor, images.dtype if dtype is None else dtype, backward=False)
+
+
+def gaussian_blur_backward(gradient: Tensor, kernel: Tensor, factor: Tensor | None) -> Tensor:
+    """The gradient of the images of ``gaussian_blur_reference`` for floats and symmetric kernels.
 
     What flows back along a mirrored line is a blur as well: its ends count twice in what is blurred, and half in the result.
     """
-    images = images.contiguous()
-    want_images, _, want_factor = wanted
-    to_images, lines = torch.empty_like(images), torch.empty_like(images)
-    factors = None if factor is None else factor.contiguous()
-    rows, columns = _tiles(images, _ROWS, _COLUMNS), _tiles(images, _ROWS, 2 * _COLUMNS)
-    parts = torch.empty(len(images), columns[0] // max(len(images), 1), dtype=images.dtype, device=images.device)
-    if images.numel():
-        with torch.cuda.device_of(images):
-            weights, sizes, options = _prepared(images, kernel, images.dtype)
-            _blur_lines[rows](images, *weights, lines, *sizes, COLUMNS=_COLUMNS, **options)
-            _blur_columns_backward[columns](
-                gradient, lines, *weights, factors, to_images, parts, *sizes,
-                IMAGES=want_images, FACTORS=want_factor, COLUMNS=2 * _COLUMNS, **options,
-            )  # fmt: skip
-            if want_images:
-                _blur_lines[rows](to_images, *weights, lines, *sizes, COLUMNS=_COLUMNS, **options)
-                _blur_columns_between_ends[columns](lines, *weights, to_images, *sizes, COLUMNS=2 * _COLUMNS, **options)
-    found = [to_images] if want_images else []
-    if factor is not None and want_factor:
-        found.append(summed(parts, factor))
-    return found
+    return _blur(gradient, kernel, factor, gradient.dtype, backward=True)
 
 
 def _listed(images: Tensor, kernels: Tensor) -> tuple[tuple[Tensor, Tensor], tuple[int, int, int, int]]:
@@ -413,7 +379,7 @@ def sharpen(images: Tensor, gain: Tensor, kept: float, mixed: float) -> Tensor:
         return out
     with torch.cuda.device_of(images):
         _sharpen[_tiles(images, _ROWS, _COLUMNS)](
-            images, gain.to(real(images)).contiguous(), out, kept, mixed, *images.shape[2:], images.shape[1],
+            images, gain.contiguous(), out, kept, mixed, *images.shape[2:], images.shape[1],
             ROWS=_ROWS, COLUMNS=_COLUMNS, num_warps=4, enable_fp_fusion=False,
         )  # fmt: skip
     return out
@@ -429,7 +395,7 @@ def sharpen_backward(gradient: Tensor, images: Tensor, gain: Tensor, kept: float
     if images.numel():
         with torch.cuda.device_of(images):
             _sharpen_backward[tiles](
-                gradient, images, gain.to(real(images)).contiguous(), to_images, parts, kept, mixed, *images.shape[2:], images.shape[1],
+                gradient, images, gain.contiguous(), to_images, parts, kept, mixed, *images.shape[2:], images.shape[1],
                 IMAGES=want_images, GAINS=want_gain, ROWS=_ROWS, COLUMNS=_COLUMNS, num_warps=4, enable_fp_fusion=False,
             )  # fmt: skip
     found = [to_images] if want_images else []

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from degrade.kernels import filter, quantize
-from degrade.operator import NoParams, Operator, Plan, Size, per_image
+from degrade.operator import NoParams, Operator, Plan, Size
 
 GAIN = 80.0  # times the intensity: factor on the sharpening kernel
 KEPT, MIXED = 0.7, 0.3  # blend weights
@@ -27,16 +27,22 @@ class SharpnessChange(Operator[NoParams]):
     category = "postprocessing"
     params = NoParams
 
+    def weights(self, intensity: Tensor) -> Plan:
+        return {"gain": GAIN * intensity}
+
     def plan(self, size: Size, intensities: Sequence[float], params: Sequence[NoParams]) -> Plan:
+        plan = self.planned_weights(intensities)
         if all(intensities):
-            return {}
+            return plan
         line = filter.gaussian_weights(BLUR_SIZE, BLUR_SIGMA)
         blur = torch.from_numpy(filter.to_fixed_point(np.outer(line, line)))
-        return {"blurred": torch.tensor([i == 0 for i in intensities], device="cpu"), "blur": blur.expand(len(intensities), -1, -1)}
+        blurred = torch.tensor([i == 0 for i in intensities], device="cpu")
+        return {**plan, "blurred": blurred, "blur": blur.expand(len(intensities), -1, -1)}
 
     def apply(self, images: Tensor, plan: Plan, intensity: Tensor) -> Tensor:
-        changed = filter.sharpen(images, per_image(GAIN * intensity, images), KEPT, MIXED)
-        if plan:
+        plan = self.with_gradient(plan, intensity)
+        changed = filter.sharpen(images, plan["gain"], KEPT, MIXED)
+        if "blur" in plan:
             blurred = quantize.blend(images, KEPT, filter.correlate(images, plan["blur"]), MIXED)
             changed = torch.where(plan["blurred"][:, None, None, None], blurred, changed)
         return changed
