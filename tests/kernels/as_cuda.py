@@ -8,12 +8,15 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
+import pytest
 from torch import Tensor
 from torch.library import CustomOpDef
 from torch.utils._python_dispatch import TorchDispatchMode, _disable_current_modes
 from torch.utils._pytree import tree_leaves
 from triton.runtime.interpreter import InterpretedFunction
 
+import degrade
+from degrade import functional
 from degrade.kernels import dispatch
 from degrade.kernels.dispatch import Kernel
 from tests.fake_accelerator import kernel_modules
@@ -43,7 +46,7 @@ class Launches(TorchDispatchMode):
     """What is launched while this is active.
 
     Attributes:
-        counts: Triton kernels by their names, and operations of torch that launch one.
+        counts: Triton kernels by their names, and operations of torch that launch one.  What the host plans is not among them.
         passes: those operations of torch that read or write as many values as ``pixels``.
     """
 
@@ -73,9 +76,17 @@ def launches(images: Tensor) -> Iterator[Launches]:
         with _disable_current_modes():
             return run(self, *args, **kwargs)
 
-    with Launches(images[:, 0].numel()) as found:
-        InterpretedFunction.run = counting
-        try:
-            yield found
-        finally:
-            InterpretedFunction.run = run
+    def on_the_host(plan: Any) -> Any:
+        def planned(*args: Any) -> Any:
+            with _disable_current_modes():
+                return plan(*args)
+
+        return planned
+
+    with pytest.MonkeyPatch.context() as patch, Launches(images[:, 0].numel()) as found:
+        patch.setattr(InterpretedFunction, "run", counting)
+        for operator in degrade.OPERATORS.values():
+            patch.setattr(operator, "plan", on_the_host(operator.plan))
+        for function in ("_upload", "intensities_of"):
+            patch.setattr(functional, function, on_the_host(getattr(functional, function)))
+        yield found
