@@ -174,13 +174,14 @@ def _gaussian_blur_cuda(images: Tensor, kernel: Tensor, factor: Tensor | None) -
     return body.gaussian_blur(images, kernel, factor)
 
 
-@_gaussian_blur.gradient_on_cuda("images")
+@_gaussian_blur.gradient_on_cuda("images", "kernel", "factor")
 def _gaussian_blur_gradient_cuda(
     gradient: Tensor, images: Tensor, kernel: Tensor, factor: Tensor | None, wanted: list[bool]
 ) -> list[Tensor]:
     from degrade.kernels.cuda import filter as body
 
-    return [body.gaussian_blur_backward(gradient, kernel, factor)]
+    found: list[Tensor] = body.gaussian_blur_backward(gradient, images, kernel, factor, wanted)
+    return found
 
 
 def gaussian_blur(images: Tensor, kernel: Tensor, factor: Tensor | None = None) -> Tensor:

@@ -6,7 +6,14 @@ from compiling import check_exact, compiled
 from degrade.kernels.cuda import filter
 
 FORWARD = [filter._pad_weights, filter._blur_lines, filter._blur_columns, filter._list_taps, filter._correlate, filter._sharpen]
-BACKWARD = [filter._blur_lines, filter._blur_columns, filter._correlate_backward, filter._sharpen_backward]
+BACKWARD = [
+    filter._blur_lines,
+    filter._blur_columns,
+    filter._blur_columns,
+    filter._sum_taps,
+    filter._correlate_backward,
+    filter._sharpen_backward,
+]
 
 
 def run(dtype: torch.dtype) -> None:
@@ -21,7 +28,7 @@ def run(dtype: torch.dtype) -> None:
                 filter.gaussian_blur(*blur)
                 filter.correlate(images, kernels)
                 if dtype.is_floating_point:
-                    filter.gaussian_blur_backward(*blur)
+                    filter.gaussian_blur_backward(images, *blur, [True, True, True])
                     filter.correlate_backward(images, kernels)
             for weights in ((0.7, 0.3), (1.0, 0.0)):
                 filter.sharpen(images, setting, *weights)

@@ -44,11 +44,9 @@ def outcome(name: str, intensity: float, channels: int, records: list[dict[str, 
     weights = torch.linspace(-1, 2, pixels.numel(), dtype=torch.float64).view(pixels.shape)
     with launches(pixels) as found:
         exact = degrade.replay(pixels, records)
-        out = degrade.apply(floats, name, intensity, seed=0, check=False)
-        torch.autograd.grad(out, floats, weights)
         whole = degrade.replay(single, records, quantize=True, check=False)
-    smooth = degrade.apply(floats, name, intensities, seed=0, check=False)
-    gradients = torch.autograd.grad(smooth, [floats, intensities], weights, materialize_grads=True)
+        smooth = degrade.apply(floats, name, intensities, seed=0, check=False)
+        gradients = torch.autograd.grad(smooth, [floats, intensities], weights, materialize_grads=True)
     return Outcome(records, exact, smooth.detach(), whole, gradients, found.passes)
 
 

@@ -142,6 +142,26 @@ def _blur_columns(
 
 
 @triton.jit(do_not_specialize=_NUMBERS)
+def _sum_taps(gradient, lines, columns, down, across, size, height, width, BLOCK: tl.constexpr):
+    """Of a plane and a tap the sum of the gradient times the pixels that the tap weighs, of images blurred along the other axis."""
+    plane, tap = (tl.program_id(0) // size).to(tl.int64), tl.program_id(0) % size
+    start = plane * height * width
+    y_period, x_period = _period(height), _period(width)
+    y_step, x_step = (tap + y_period - size // 2 % y_period) % y_period, (tap + x_period - size // 2 % x_period) % x_period
+    to_down = tl.zeros((BLOCK,), gradient.dtype.element_ty)
+    to_across = to_down
+    for first in range(0, height * width, BLOCK):
+        pixel = first + tl.arange(0, BLOCK)
+        inside = pixel < height * width
+        row, column = pixel // width, pixel % width
+        passed = tl.load(gradient + start + pixel, mask=inside, other=0)
+        to_down += passed * tl.load(lines + start + _mirrored(row, y_step, y_period) * width + column, mask=inside, other=0)
+        to_across += passed * tl.load(columns + start + row * width + _mirrored(column, x_step, x_period), mask=inside, other=0)
+    tl.store(down + tl.program_id(0), tl.sum(to_down, 0))
+    tl.store(across + tl.program_id(0), tl.sum(to_across, 0))
+
+
+@triton.jit(do_not_specialize=_NUMBERS)
 def _list_taps(kernels, taps, counts, size, height, width, BLOCK: tl.constexpr):
     """The taps of an image's kernel that are not 0: the steps down and to the right, within the period, and the weight."""
     image = tl.program_id(0).to(tl.int64)
@@ -328,12 +348,36 @@ def gaussian_blur(images: Tensor, kernel: Tensor, factor: Tensor | None, dtype: 
     return _blur(images, kernel, factor, images.dtype if dtype is None else dtype, backward=False)
 
 
-def gaussian_blur_backward(gradient: Tensor, kernel: Tensor, factor: Tensor | None) -> Tensor:
-    """The gradient of the images of ``gaussian_blur_reference`` for floats and symmetric kernels.
+def gaussian_blur_backward(gradient: Tensor, images: Tensor, kernel: Tensor, factor: Tensor | None, wanted: list[bool]) -> list[Tensor]:
+    """The wanted gradients of ``gaussian_blur_reference`` for floats, that of the images for symmetric kernels.
 
     What flows back along a mirrored line is a blur as well: its ends count twice in what is blurred, and half in the result.
     """
-    return _blur(gradient, kernel, factor, gradient.dtype, backward=True)
+    want_images, want_kernel, want_factor = wanted
+    found = [_blur(gradient, kernel, factor, gradient.dtype, backward=True)] if want_images else []
+    if want_kernel or want_factor:
+        down, across = _tap_sums(gradient, images.contiguous(), kernel)
+    if want_kernel:
+        found.append(down + across if factor is None else (down + across) * factor[:, None])
+    if want_factor and factor is not None:
+        found.append((down * kernel).sum(1, dtype=factor.dtype))
+    return found
+
+
+def _tap_sums(gradient: Tensor, images: Tensor, kernel: Tensor) -> tuple[Tensor, Tensor]:
+    """(B, K): what a unit of each tap would add to the sum of ``gradient`` times the blurred images, as a step down and to the right."""
+    batch, channels = images.shape[:2]
+    size = kernel.shape[1]
+    lines, columns = torch.empty_like(images), torch.empty_like(images)
+    down, across = (torch.empty(batch, channels, size, dtype=images.dtype, device=images.device) for _ in range(2))
+    if down.numel():
+        with torch.cuda.device_of(images):
+            weights, sizes, options = _prepared(images, kernel, images.dtype)
+            options = {**options, "BACKWARD": False}
+            _blur_lines[_tiles(images, _ROWS, _COLUMNS)](images, *weights, lines, *sizes, COLUMNS=_COLUMNS, **options)
+            _blur_columns[_tiles(images, _ROWS, 2 * _COLUMNS)](images, *weights, None, columns, *sizes, COLUMNS=2 * _COLUMNS, **options)
+            _sum_taps[(down.numel(),)](gradient, lines, columns, down, across, size, *images.shape[2:], BLOCK=_BLOCK, num_warps=4)
+    return down.sum(1, dtype=kernel.dtype), across.sum(1, dtype=kernel.dtype)
 
 
 def _listed(images: Tensor, kernels: Tensor) -> tuple[tuple[Tensor, Tensor], tuple[int, int, int, int]]:
