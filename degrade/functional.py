@@ -53,6 +53,7 @@ def apply(
     check: bool | None = ...,
     return_records: Literal[True],
 ) -> tuple[Tensor, list[Record]]: ...
+@torch.compiler.disable(reason="degrade draws and plans on the host; compile what follows")  # type: ignore[no-untyped-call, untyped-decorator]  # no stub
 def apply(
     images: Tensor,
     operator: str | Sequence[str],
@@ -111,6 +112,7 @@ def apply(
     return result, [records_.make(op.name, i, params) for op, i, params in jobs]
 
 
+@torch.compiler.disable(reason="degrade draws and plans on the host; compile what follows")  # type: ignore[no-untyped-call, untyped-decorator]  # no stub
 def replay(
     images: Tensor,
     records: Record | Sequence[Record | Sequence[Record] | None] | None,

@@ -61,6 +61,16 @@ def test_other_draws_do_not_compile_anew(name, dtype):
     assert (graphs > 1) == (name in RECOMPILES)
 
 
+@pytest.mark.parametrize("name", degrade.OPERATORS)
+def test_apply_and_replay_run_as_they_are(name):
+    """What they draw and plan on the host is not for the compiler."""
+    torch._dynamo.reset()
+    given = images.batch(2, *_SIZE)
+    out, records = degrade.apply(given, name, "low", seed=0, return_records=True)
+    for work in (lambda x: degrade.apply(x, name, "low", seed=0), lambda x: degrade.replay(x, records)):
+        laws.assert_same(torch.compile(work, backend="eager")(given), out, name)
+
+
 def test_the_test_sees_a_recompilation():
     with torch._dynamo.config.patch(error_on_recompile=True), pytest.raises(torch._dynamo.exc.RecompileError):
         run_compiled(broken.BranchesOnPlan(), images.batch(2, *_SIZE), ("ab", "cd"))

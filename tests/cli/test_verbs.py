@@ -327,9 +327,13 @@ def test_ctrl_c_and_two_builds_at_once(source: Path, tmp_path: Path, capsys: pyt
         assert process.stderr is not None
         while "files to write" not in process.stdout.readline():
             assert process.poll() is None, process.stderr.read()
+        while not any(path.is_file() for path in (tmp_path / "out" / staging.FOLDER).glob("**/*")):  # it holds the lock by then
+            assert process.poll() is None, process.stderr.read()
+        process.send_signal(signal.SIGSTOP)  # else it may be done before the other one looks
         assert cli.main(command) == cli.FAILED
         assert "another build is at work in out" in capsys.readouterr().err
         process.send_signal(signal.SIGINT)
+        process.send_signal(signal.SIGCONT)
         assert process.wait(60) == cli.INTERRUPTED
         assert process.stderr.read() == "degrade: interrupted; the same command goes on where this one stopped\n"
     assert not [name for name in files(tmp_path / "out") if not name.startswith(staging.FOLDER)]
