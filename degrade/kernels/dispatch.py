@@ -27,7 +27,7 @@ class Kernel:
 
     Args:
         reference: states the meaning, in plain torch; the gradient of floats is the one that autograd finds for it.
-        arguments: in the language of ``torch.library``.
+        arguments: with their types, as in the schema of a custom operator.
         like: makes an empty tensor like the result from the arguments.
     """
 

@@ -1,4 +1,4 @@
-"""Bodies for floats against what autograd finds for their reference."""
+"""What tests of bodies share: equal bytes, and floats and gradients against what autograd finds for the reference."""
 
 from __future__ import annotations
 
@@ -6,6 +6,16 @@ from collections.abc import Callable
 
 import torch
 from torch import Tensor
+
+
+def generator() -> torch.Generator:
+    return torch.Generator().manual_seed(0)
+
+
+def same(got: Tensor, wanted: Tensor) -> None:
+    assert got.dtype == wanted.dtype
+    assert got.is_contiguous()
+    assert torch.equal(got, wanted), f"{(got != wanted).float().mean():.2%} differ"
 
 
 def near(got: Tensor, wanted: Tensor, dtype: torch.dtype) -> None:

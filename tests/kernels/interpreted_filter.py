@@ -12,7 +12,7 @@ from torch import Tensor
 
 from degrade.kernels import filter
 from degrade.kernels.cuda import filter as body
-from tests.kernels.gradients import check_floats
+from tests.kernels.gradients import check_floats, generator, same
 
 assert os.environ["TRITON_INTERPRET"] == "1"  # Triton looked at it when the bodies were imported
 
@@ -35,10 +35,6 @@ def _nothing_is_stored_past_the_end(monkeypatch: pytest.MonkeyPatch) -> Iterator
     assert all((end == 77).all() for end in ends)
 
 
-def generator() -> torch.Generator:
-    return torch.Generator().manual_seed(0)
-
-
 def pixels(size: tuple[int, int], channels: int = 3) -> Tensor:
     """(2, channels, H, W), not contiguous."""
     return torch.randint(0, 256, (2, *size, channels), dtype=torch.uint8, generator=generator()).permute(0, 3, 1, 2)
@@ -46,12 +42,6 @@ def pixels(size: tuple[int, int], channels: int = 3) -> Tensor:
 
 def settings(*values: float) -> Tensor:
     return torch.tensor(values)[:, None, None, None]
-
-
-def same(got: Tensor, wanted: Tensor) -> None:
-    assert got.dtype == wanted.dtype
-    assert got.is_contiguous()
-    assert torch.equal(got, wanted), f"{(got != wanted).float().mean():.2%} differ"
 
 
 def lines(*sizes: int) -> list[filter.Weights]:

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from degrade.kernels import marks
 from degrade.kernels.cuda import marks as body
-from tests.kernels.gradients import check_floats
+from tests.kernels.gradients import check_floats, generator, same
 
 assert os.environ["TRITON_INTERPRET"] == "1"  # Triton looked at it when the bodies were imported
 
@@ -42,10 +42,6 @@ def _nothing_is_stored_past_the_end(monkeypatch: pytest.MonkeyPatch) -> Iterator
     assert all((end == 77).all() for end in ends)
 
 
-def generator() -> torch.Generator:
-    return torch.Generator().manual_seed(0)
-
-
 def pixels(size: tuple[int, int], channels: int, dtype: torch.dtype = torch.uint8) -> Tensor:
     """(B, channels, H, W) levels, not contiguous."""
     whole = torch.randint(0, 256, (BATCH, *size, channels), dtype=torch.uint8, generator=generator())
@@ -68,12 +64,6 @@ def painted(size: tuple[int, int], channels: int, colours: int = 5) -> tuple[Ten
 
 def per_image(*values: float) -> Tensor:
     return torch.tensor(values)[:, None, None, None]
-
-
-def same(got: Tensor, wanted: Tensor) -> None:
-    assert got.dtype == wanted.dtype
-    assert got.is_contiguous()
-    assert torch.equal(got, wanted), f"{(got != wanted).float().mean():.2%} differ"
 
 
 @EACH_SIZE

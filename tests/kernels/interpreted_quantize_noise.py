@@ -12,7 +12,7 @@ from torch import Tensor
 from degrade.kernels import noise, quantize
 from degrade.kernels.cuda import noise as noise_body
 from degrade.kernels.cuda import quantize as quantize_body
-from tests.kernels.gradients import check_floats
+from tests.kernels.gradients import check_floats, generator, same
 
 assert os.environ["TRITON_INTERPRET"] == "1"  # Triton looked at it when the bodies were imported
 
@@ -39,10 +39,6 @@ def _nothing_is_stored_past_the_end(monkeypatch: pytest.MonkeyPatch) -> Iterator
     assert all((end == 77).all() for end in ends)
 
 
-def generator() -> torch.Generator:
-    return torch.Generator().manual_seed(0)
-
-
 def pixels(size: tuple[int, int], channels: int = 3) -> Tensor:
     """(B, channels, H, W), not contiguous."""
     return torch.randint(0, 256, (BATCH, *size, channels), dtype=torch.uint8, generator=generator()).permute(0, 3, 1, 2)
@@ -55,12 +51,6 @@ def floats(size: tuple[int, int], channels: int, dtype: torch.dtype) -> Tensor:
 
 def per_image(*values: float) -> Tensor:
     return torch.tensor(values)[:, None, None, None]
-
-
-def same(got: Tensor, wanted: Tensor) -> None:
-    assert got.dtype == wanted.dtype
-    assert got.is_contiguous()
-    assert torch.equal(got, wanted), f"{(got != wanted).float().mean():.2%} differ"
 
 
 @EACH_SIZE

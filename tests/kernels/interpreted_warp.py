@@ -11,7 +11,7 @@ from torch import Tensor
 
 from degrade.kernels import warp
 from degrade.kernels.cuda import warp as body
-from tests.kernels.gradients import check_floats
+from tests.kernels.gradients import check_floats, generator, same
 
 assert os.environ["TRITON_INTERPRET"] == "1"  # Triton looked at it when the bodies were imported
 
@@ -40,10 +40,6 @@ def _nothing_is_stored_past_the_end(monkeypatch: pytest.MonkeyPatch) -> Iterator
     assert all((end == 77).all() for end in ends)
 
 
-def generator() -> torch.Generator:
-    return torch.Generator().manual_seed(0)
-
-
 def pixels(size: tuple[int, int], channels: int = 3) -> Tensor:
     """(B, channels, H, W), not contiguous."""
     return torch.randint(0, 256, (BATCH, *size, channels), dtype=torch.uint8, generator=generator()).permute(0, 3, 1, 2)
@@ -70,12 +66,6 @@ def exchange(size: tuple[int, int]) -> tuple[Tensor, Tensor, Tensor]:
     for order, (rows, columns) in zip(source, grid.tolist(), strict=True):
         order[: rows * columns] = torch.randperm(rows * columns, generator=generator())
     return block, grid, source
-
-
-def same(got: Tensor, wanted: Tensor) -> None:
-    assert got.dtype == wanted.dtype
-    assert got.is_contiguous()
-    assert torch.equal(got, wanted), f"{(got != wanted).float().mean():.2%} differ"
 
 
 @EACH_SIZE
